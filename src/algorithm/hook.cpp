@@ -108,25 +108,25 @@ Hook::~Hook() {
   if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-// Returns the copy of `path` in a set. The set is never destroyed, because plans point into it and
-// exit handlers may still make calls. It grows only with the number of different paths.
-const std::string& hook_file(const std::string& path) {
+// Returns the copy of `text` in a set. The set is never destroyed, because plans point into it and
+// exit handlers may still make calls. It grows only with the number of different texts.
+const std::string& kept_text(const std::string& text) {
   static std::mutex mutex;
-  static auto& files = *new std::set<std::string>;
+  static auto& texts = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
-  return *files.insert(path).first;
+  return *texts.insert(text).first;
 }
 
-Status refuse_hook(const std::string& file, const std::string& why) {
-  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + file + " cannot be used: " + why);
+Status refuse_hook(const std::string& option, const std::string& why) {
+  return fail(Status::hook, option + " cannot be used: " + why);
 }
 
 Status Hook::load() {
   const Plugin plugin = Plugin::at(file_);
-  if (!plugin.loaded()) return refuse_hook(file_, plugin.problem());
+  if (!plugin.loaded()) return refuse_hook(option_, plugin.problem());
   void* const symbol = plugin.symbol(kSymbol);
   if (symbol == nullptr)
-    return refuse_hook(file_, std::string("it does not export the symbol ") + kSymbol);
+    return refuse_hook(option_, std::string("it does not export the symbol ") + kSymbol);
 
   // Look up the symbol's type and size in the file's symbol table before reading the hook table:
   // anything else might be under this name.
@@ -136,25 +136,25 @@ Status Hook::load() {
   const std::string speaks = "this slimpi has version " + std::to_string(SLIMPI_HOOK_ABI) +
                              " of slimpi.h's hook ABI; build it with this slimpi's header";
   if (dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
-    return refuse_hook(file_, std::string(kSymbol) + " has no entry in its symbol table");
+    return refuse_hook(option_, std::string(kSymbol) + " has no entry in its symbol table");
   const auto* const entry = static_cast<const ElfW(Sym)*>(extra);
   if (ELF64_ST_TYPE(entry->st_info) != STT_OBJECT || entry->st_size < 2 * sizeof(std::uint32_t))
-    return refuse_hook(file_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
+    return refuse_hook(option_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
   if (table->abi != SLIMPI_HOOK_ABI)
-    return refuse_hook(file_, "it has version " + std::to_string(table->abi) + ", and " + speaks);
+    return refuse_hook(option_, "it has version " + std::to_string(table->abi) + ", and " + speaks);
   if (table->size < sizeof(slimpi_hook_t) || entry->st_size < sizeof(slimpi_hook_t))
-    return refuse_hook(file_, "its slimpi_hook_t has " + std::to_string(table->size) +
-                                  " bytes, not " + std::to_string(sizeof(slimpi_hook_t)) + "; " +
-                                  speaks);
+    return refuse_hook(option_, "its slimpi_hook_t has " + std::to_string(table->size) +
+                                    " bytes, not " + std::to_string(sizeof(slimpi_hook_t)) + "; " +
+                                    speaks);
   if (table->kind != SLIMPI_HOOK_CODEC && table->kind != SLIMPI_HOOK_STRATEGY)
-    return refuse_hook(file_, "kind " + std::to_string(table->kind) +
-                                  " is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY");
+    return refuse_hook(option_, "kind " + std::to_string(table->kind) +
+                                    " is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY");
   if ((table->flags & ~SLIMPI_HOOK_DEVICE_MEMORY) != 0 ||
       (table->flags != 0 && table->kind == SLIMPI_HOOK_CODEC))
-    return refuse_hook(file_,
+    return refuse_hook(option_,
                        "flags " + std::to_string(table->flags) + " are not for this kind of hook");
   if (const std::string name = missing_function(*table); !name.empty())
-    return refuse_hook(file_, "its function " + name + " is NULL");
+    return refuse_hook(option_, "its function " + name + " is NULL");
   table_ = table;
   return Status::ok;
 }
@@ -174,9 +174,9 @@ Status Hook::open(const comm::Call& call) {
   piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
   SLIMPI_TRY(find_bound(arguments, piece_, &most_bytes_));
   if (most_bytes_ > kMostBytes)
-    return refuse_hook(file_, "bound(" + std::to_string(piece_) + ") is " +
-                                  std::to_string(most_bytes_) +
-                                  " bytes; at most 1 GiB, so lower max_piece");
+    return refuse_hook(option_, "bound(" + std::to_string(piece_) + ") is " +
+                                    std::to_string(most_bytes_) +
+                                    " bytes; at most 1 GiB, so lower max_piece");
   return Status::ok;
 }
 

@@ -16,18 +16,20 @@
 
 namespace slimpi::algorithm {
 
-// Returns a string that equals `path` and lives until the process ends. Equal paths give the same
-// string, and plans (comm::Plan) hold only its address, so two plans have the same hook if their
-// addresses are equal. Any thread may call this function.
-const std::string& hook_file(const std::string& path);
+// Returns a string that equals `text` and lives until the process ends. Equal texts give the same
+// string, and plans (comm::Plan) hold only its address, so two plans have the same hook if the
+// addresses of their paths are equal. Any thread may call this function.
+const std::string& kept_text(const std::string& text);
 
-// Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " followed by `why`.
-Status refuse_hook(const std::string& file, const std::string& why);
+// Fails with `option`, comm::Plan::hook_option, followed by " cannot be used: " and `why`.
+Status refuse_hook(const std::string& option, const std::string& why);
 
 // A user's shared object, opened for one communicator.
 class Hook {
  public:
-  Hook(const mpi::Api& api, const std::string& file) : api_(api), file_(file) {}
+  // `file` and `option` are those of comm::Plan.
+  Hook(const mpi::Api& api, const std::string& file, const std::string& option)
+      : api_(api), file_(file), option_(option) {}
   ~Hook();
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
@@ -83,7 +85,7 @@ class Hook {
   Status find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
-  const std::string& file_;
+  const std::string &file_, &option_;
   const slimpi_hook_t* table_ = nullptr;
   void* context_ = nullptr;
   bool open_ = false;

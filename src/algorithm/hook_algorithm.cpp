@@ -72,11 +72,12 @@ Status open_hook(const comm::Call& call) {
   const comm::Plan& plan = call.plan;
   if (hook_of(communicator, plan) != nullptr) return Status::ok;
   comm::Exchange& exchange = communicator.exchange();
-  auto hook = std::make_unique<Hook>(exchange.api(), *plan.hook);
+  auto hook = std::make_unique<Hook>(exchange.api(), *plan.hook, *plan.hook_option);
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->load())));
   bool same = false;
   SLIMPI_TRY(exchange.all_same(hook->is_codec(), &same));
-  if (!same) return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
+  if (!same)
+    return refuse_hook(*plan.hook_option, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
   // `opening` has no count and no buffers, because the hook is opened for all calls of the
   // communicator.
@@ -91,7 +92,7 @@ Status open_hook(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_same(hook->identity(), &same));
   if (!same)
     return refuse_hook(
-        *plan.hook,
+        *plan.hook_option,
         "its name, max_piece or bound differs between ranks; the file must be the same "
         "on every node");
   communicator.attachment<Hooks>().opened.push_back(std::move(hook));

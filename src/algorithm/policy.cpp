@@ -24,9 +24,9 @@ Hierarchy chosen(const Config& config, const Algorithm& row) {
 }
 
 // Makes the plan for the algorithm `row`. `name` is the name as the user wrote it, with its
-// argument.
+// argument, and `rule` is the row of the rules that has it, or null.
 comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
-                     double bits, Collective collective) {
+                     const Rule* rule, double bits, Collective collective) {
   comm::Plan plan;
   plan.algorithm = &row;
   plan.format.codec = row.codec;
@@ -46,7 +46,11 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
                         config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
     plan.max_error = config.max_error.value_or(0);
-  if (row.has_argument()) plan.hook = &hook_file(name.substr(name.find(':') + 1));
+  if (row.has_argument()) {
+    plan.hook = &kept_text(name.substr(name.find(':') + 1));
+    plan.hook_option = &kept_text(
+        (rule == nullptr ? config.written(Option::algorithm) + "=" : rule->where + ": ") + name);
+  }
   plan.start = config.start.value_or(row.start);
   plan.needs_state =
       row.keeps_state || plan.error_feedback || plan.start != 0 ||
@@ -54,45 +58,51 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   return plan;
 }
 
-// Returns the error text if these options exclude the algorithm, otherwise "":
+// Returns the error text if these options exclude the algorithm of the options or, if `rule` is not
+// null, of that row of the rules; otherwise "":
 //   half bits         such as SLIMPI_BITS=2.5, which only the packed codec has
 //   shift_one         changes the peers, whereas a replica belongs to one peer
 //   SLIMPI_MAX_ERROR  unless the algorithm can guarantee it
-std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
+std::string refuse_algorithm(const Config& config, const Rule* rule) {
+  const std::string& name = rule == nullptr ? config.algorithm : rule->algorithm;
+  const bool own_bits = rule != nullptr && rule->bits;
+  const double bits = own_bits ? *rule->bits : config.bits;
+  const std::string where = rule == nullptr ? "" : rule->where + ": ";
   const Algorithm* const row = find(name);
   if (bits != std::floor(bits) && name != "off" &&
       (row == nullptr || row->codec != kernels::Codec::packed))
-    return "SLIMPI_BITS=" + HalfBits{}.text(bits) + " cannot be combined with " + name +
-           "; accepted: 1 to " + std::to_string(kernels::kMostBits) +
-           " without a half, or SLIMPI_ALGORITHM=packed";
+    return where + (own_bits ? "bits " : config.written(Option::bits) + "=") +
+           HalfBits{}.text(bits) + " cannot be combined with " + name + "; accepted: 1 to " +
+           std::to_string(kernels::kMostBits) + " without a half, or the algorithm packed";
   if (row == nullptr) return "";
   if (row->talks_to_peers && row->keeps_state && config.peers == Peers::shift_one)
-    return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
+    return where + config.written(Option::peers) + "=shift_one cannot be combined with " + name +
            ", which needs the same peers at every call; accepted: ring, all";
   if (!config.max_error || row->takes_max_error) return "";
   std::string able;
   for (const Algorithm& other : all())
     if (other.takes_max_error) able += std::string(other.name) + ", ";
-  return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
+  return where + config.written(Option::max_error) + " cannot be combined with " + name +
+         "; accepted: " + able + "auto, off";
 }
 
 // Returns an error text if two of these results would be written to the same file, because the
 // later one would replace the earlier; otherwise "". A stream or a device can take several results.
 std::string refuse_files(const Config& config) {
-  const std::pair<const char*, const std::optional<std::string>*> results[] = {
-      {"SLIMPI_REPORT", &config.report},
-      {"SLIMPI_ESTIMATE", &config.estimate},
-      {"SLIMPI_TRACE", &config.trace}};
+  const std::pair<Option, const std::optional<std::string>*> results[] = {
+      {Option::report, &config.report},
+      {Option::estimate, &config.estimate},
+      {Option::trace, &config.trace}};
   const auto takes_both = [](const std::string& file) {
     return is_stream(file) || file.starts_with("/dev/");
   };
   for (std::size_t i = 0; i < std::size(results); ++i)
     for (std::size_t j = i + 1; j < std::size(results); ++j) {
-      const auto& [name, file] = results[i];
+      const auto& [option, file] = results[i];
       const auto& [other, same] = results[j];
       if (*file && *file == *same && !takes_both(**file))
-        return std::string(name) + " and " + other + " name the same file, " + **file +
-               "; give each a file of its own";
+        return config.written(option) + " and " + config.written(other) + " name the same file, " +
+               **file + "; give each a file of its own";
     }
   return "";
 }
@@ -117,7 +127,8 @@ bool rules_apply(const Config& config) {
 Decision make_decision(const Config& config, const Rule* rule, Collective collective) {
   std::string wanted = config.algorithm;
   double bits = config.bits;
-  if (rule != nullptr && rules_apply(config)) {
+  if (!rules_apply(config)) rule = nullptr;
+  if (rule != nullptr) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
     if (wanted == "off") return bypass(BypassReason::rule);
@@ -128,9 +139,9 @@ Decision make_decision(const Config& config, const Rule* rule, Collective collec
     decision.automatic = true;
     for (const Algorithm& row : all())
       if (row.tried_by_auto && (row.takes_max_error || !config.max_error))
-        decision.plans.push_back(make_plan(config, row, row.name, bits, collective));
+        decision.plans.push_back(make_plan(config, row, row.name, rule, bits, collective));
   } else if (const Algorithm* const row = find(wanted); row != nullptr) {
-    decision.plans.push_back(make_plan(config, *row, wanted, bits, collective));
+    decision.plans.push_back(make_plan(config, *row, wanted, rule, bits, collective));
   }
   const auto cannot = [collective](const comm::Plan& plan) {
     return collective != Collective::allreduce &&
@@ -160,20 +171,19 @@ void keep_shorter(Decision& decision, int bits) {
 std::string refuse(const Config& config, const Rules& rules) {
 #ifndef WITH_NCCL
   if (config.intra == Intra::nccl)
-    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
+    return config.written(Option::intra) +
+           "=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
 #endif
-  if (const std::string bad = refuse_algorithm(config, config.algorithm, config.bits); !bad.empty())
-    return bad;
+  if (const std::string bad = refuse_algorithm(config, nullptr); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   if (config.max_error && config.error_feedback.value_or(false))
-    return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
-           "error of each call by itself; unset one of them";
+    return config.written(Option::error_feedback) + "=1 cannot be combined with " +
+           config.written(Option::max_error) +
+           ", which bounds the error of each call by itself; unset SLIMPI_ERROR_FEEDBACK or "
+           "SLIMPI_MAX_ERROR";
   if (!rules_apply(config)) return "";
   for (const Rule& rule : rules)
-    if (const std::string bad =
-            refuse_algorithm(config, rule.algorithm, rule.bits.value_or(config.bits));
-        !bad.empty())
-      return bad;
+    if (const std::string bad = refuse_algorithm(config, &rule); !bad.empty()) return bad;
   return "";
 }
 

@@ -31,8 +31,10 @@ namespace {
 // rules.
 std::string read_rules(comm::Communicator& communicator) {
   Rules rules;
-  const auto& file = communicator.config().rules;
-  const std::string error = file ? read_rules(path_from_start(*file), "slimpi_rules", rules) : "";
+  const Config& config = communicator.config();
+  const auto& file = config.rules;
+  const std::string error =
+      file ? read_rules(path_from_start(*file), config.written(Option::rules), rules) : "";
   if (error.empty()) communicator.attachment<RulesOfInfo>().rules = std::move(rules);
   return error;
 }

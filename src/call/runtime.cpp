@@ -142,7 +142,7 @@ void Runtime::start(Loaded loaded) {
   option_error = loaded.error;
   keep_directory(config);
   if (option_error.empty() && config.rules)
-    option_error = read_rules(path_from_start(*config.rules), "SLIMPI_RULES", rules);
+    option_error = read_rules(path_from_start(*config.rules), config.written(Option::rules), rules);
   if (option_error.empty()) option_error = algorithm::refuse(config, rules);
 
   find_world();
@@ -155,7 +155,8 @@ void Runtime::start(Loaded loaded) {
     // The only purpose of this job is the estimate, so it ends here if that cannot be written.
     if (option_error.empty() && config.estimate && !is_stream(*config.estimate))
       if (const std::string why = why_not_writable(*config.estimate); !why.empty())
-        option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
+        option_error = config.written(Option::estimate) + "=" + *config.estimate +
+                       " cannot be written: " + why;
   }
   if (config.buffers == Buffers::host) device::never_use_gpus();
   if (!option_error.empty() && has_world) errors.end_job(mpi::abi.comm_world, option_error);

@@ -39,6 +39,8 @@ struct Plan {
   bool needs_state = false;  // for its arrays or its count of calls
   double max_error = 0;      // bound of the relative L2 error that the codec must keep; 0: none
   const std::string* hook = nullptr;  // path of a hook (a user's algorithm), or null
+  // How the user named the hook, for errors: "SLIMPI_ALGORITHM=hook:PATH", or a row of the rules.
+  const std::string* hook_option = nullptr;
   // The matrices of this buffer as slimpi_describe_next() describes them, together at most `count`
   // floats. Valid until the program's MPI call returns. The ranks compare the matrices before
   // algorithm/powersgd reads them.

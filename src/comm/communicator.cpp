@@ -41,13 +41,15 @@ constexpr struct {
     {Life::outdated, Life::connected},  // some option has changed on some rank
 };
 
-// An option or other item that must be equal on all ranks: the value to compare, and the user's
-// text for it.
+// An option or other item that must be equal on all ranks: the value to compare, the user's text
+// for it, and what the user can do if it differs.
 struct Entry {
   std::string name, value, text;
+  const char* remedy = "start all ranks with the same value";
 };
 
-std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
+std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules,
+                                    const std::string& communicator) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
   // The version comes first, because another version may have other options.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
@@ -60,7 +62,10 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
                          published.empty() ? "(unset)" : published});
     }
-  entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
+  entries.push_back({"SLIMPI_RULES", rules,
+                     "for \"" + communicator + "\" " + (rules.empty() ? "(no rule)" : rules),
+                     "give the communicator the same name on all ranks (MPI_Comm_set_name), and "
+                     "start all with the same rules"});
   return entries;
 }
 
@@ -176,7 +181,7 @@ Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
   exchange_.set_timeout(longest_wait());
 
-  const std::vector<Entry> entries = entries_to_agree(config_, rules);
+  const std::vector<Entry> entries = entries_to_agree(config_, rules, name());
   std::vector<std::uint64_t> words;
   for (const Entry& entry : entries) {
     const auto hash = ComparedWord::of(text_hash(entry.value));
@@ -201,7 +206,7 @@ Status Communicator::compare_options(const std::string& rules) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (!ComparedWord{{words[2 * i], words[2 * i + 1]}}.same())
       return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
-                                           "start all ranks with the same value");
+                                           entries[i].remedy);
   // If any rank has changed options, all ranks drop what depends on the options.
   if (extras[kChanged] != 0) start_anew();
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));

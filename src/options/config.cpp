@@ -77,7 +77,8 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
     }
     if (name == "config")
       return where + "config cannot be set in a file; set SLIMPI_CONFIG in the environment";
-    const std::string error = config.set(name, trimmed(line.substr(equals + 1)), Source::file);
+    const std::string error =
+        config.set(name, trimmed(line.substr(equals + 1)), Source::file, where);
     if (!error.empty()) return where + error;
   }
   return "";
@@ -116,11 +117,12 @@ const std::vector<OptionRow>& option_rows() {
 Config::Config() {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
   (void)(parser).parse(standard, this->name);                       \
-  given.push_back({standard, Source::built_in});
+  given.push_back({standard, Source::built_in, ""});
 #include "options/options.def"
 }
 
-std::string Config::set(std::string_view option, std::string_view value, Source source) {
+std::string Config::set(std::string_view option, std::string_view value, Source source,
+                        const std::string& where) {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
   if (option == #name) {                                            \
     type parsed{};                                                  \
@@ -131,7 +133,7 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
     Given& was = given[std::size_t(Option::name)];                  \
     if (was.source > source) return "";                             \
     this->name = std::move(parsed);                                 \
-    was = {std::string(trimmed(value)), source};                    \
+    was = {std::string(trimmed(value)), source, where};             \
     return "";                                                      \
   }
 #include "options/options.def"
@@ -146,6 +148,11 @@ std::string Config::value_text(Option option) const {
 #include "options/options.def"
   }
   return "";
+}
+
+std::string Config::written(Option option) const {
+  const Given& how = given[std::size_t(option)];
+  return how.where + spelled(option_rows()[std::size_t(option)].name, how.source);
 }
 
 namespace {

@@ -44,10 +44,12 @@ struct Config {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
 #include "options/options.def"
 
-  // How an option was set: the text of its value, and the source. `given` has one for each Option.
+  // How an option was set: the text of its value, the source, and for a file where it is there:
+  // "FILE:LINE: ". `given` has one for each Option.
   struct Given {
     std::string text;
     Source source = Source::built_in;
+    std::string where;
   };
   std::vector<Given> given;
 
@@ -56,12 +58,17 @@ struct Config {
   // Sets the option called `name` (lower case). Returns "", or one line with the error: the option
   // as its source spells it, the value, and what is accepted. After an error nothing is changed. An
   // empty value unsets an option that can be unset. If the present value is from a later Source,
-  // the new one is checked but not set.
-  std::string set(std::string_view name, std::string_view value, Source source);
+  // the new one is checked but not set. `where` is that of Given.
+  std::string set(std::string_view name, std::string_view value, Source source,
+                  const std::string& where = "");
 
   // Returns the option's value as text. Equal values have equal texts, such as 65536 even if 64K
   // was written.
   std::string value_text(Option option) const;
+
+  // Returns the option's name for an error: as its source spells it (SLIMPI_BITS, slimpi_bits), in
+  // a file with the line ("FILE:LINE: bits").
+  std::string written(Option option) const;
 
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;

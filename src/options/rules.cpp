@@ -54,10 +54,10 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
   return "";
 }
 
-std::string read_rules(const std::string& path, const char* option, Rules& rules) {
+std::string read_rules(const std::string& path, const std::string& option, Rules& rules) {
   std::string text;
   if (const std::string why = read_text_file(path, text); !why.empty())
-    return std::string(option) + "=" + path + ": the file cannot be read: " + why +
+    return option + "=" + path + ": the file cannot be read: " + why +
            "; the option names a file with a row a line: min_size max_size communicator algorithm "
            "bits, such as: * 1M * off";
   return parse_rules(text, path, rules);
@@ -78,8 +78,10 @@ std::string describe(const Rules& rules, const std::string& name) {
   std::string text;
   for (const Rule& rule : rules)
     if (is_for(rule, name))
-      text += std::to_string(rule.min_size) + "-" + std::to_string(rule.max_size) + " " +
-              rule.algorithm + (rule.bits ? " " + HalfBits{}.text(*rule.bits) : "") + "; ";
+      text += (text.empty() ? "" : "; ") +
+              (rule.min_size == 0 ? "*" : std::to_string(rule.min_size)) + " " +
+              (rule.max_size == UINT64_MAX ? "*" : std::to_string(rule.max_size)) + " " +
+              rule.algorithm + (rule.bits ? " " + HalfBits{}.text(*rule.bits) : "");
   return text;
 }
 

@@ -30,7 +30,7 @@ using Rules = std::vector<Rule>;
 std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
 
 // Appends the rows of the file `path`, which the option `option` names. Returns "" or the error.
-std::string read_rules(const std::string& path, const char* option, Rules& rules);
+std::string read_rules(const std::string& path, const std::string& option, Rules& rules);
 
 // Returns Rule::where of each row that has decided no call of this process.
 std::vector<std::string> unmatched(const Rules& rules);
@@ -38,8 +38,8 @@ std::vector<std::string> unmatched(const Rules& rules);
 // Returns whether a row is for communicators called `name`.
 bool is_for(const Rule& rule, const std::string& name);
 
-// Returns the rows that can match on the communicator called `name`, as text for the ranks to
-// compare.
+// Returns the rows that can match on the communicator called `name`, without its pattern, as text
+// for the ranks to compare.
 std::string describe(const Rules& rules, const std::string& name);
 
 }  // namespace slimpi

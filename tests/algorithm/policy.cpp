@@ -89,21 +89,25 @@ UNIT_TEST(what_cannot_run_is_refused) {
 }
 
 // Half bits are refused for every algorithm but packed: as an option, and in rows of the rules with
-// bits or without.
+// bits or without. The error names them where the user has them.
 UNIT_TEST(half_bits_are_for_packed) {
   const auto refused = [](const char* algorithm, const char* bits, const char* rows) {
     Rules rules;
     assert_string_equal(parse_rules(rows, "r", rules).c_str(), "");
-    const Config config = config_of({{"algorithm", algorithm}, {"bits", bits}});
-    return algorithm::refuse(config, rules).find("SLIMPI_BITS=2.5 cannot be combined with ") == 0;
+    Config config = config_of({{"algorithm", algorithm}});
+    assert_string_equal(config.set("bits", bits, Source::file, "f:3: ").c_str(), "");
+    const std::string text = algorithm::refuse(config, rules);
+    return text.substr(0, text.find(" cannot be combined with "));
   };
   for (const char* algorithm : {"bytegrad", "qsgd", "fp16", "auto"})
-    assert_true(refused(algorithm, "2.5", ""));
-  assert_false(refused("packed", "2.5", ""));
-  assert_false(refused("off", "2.5", ""));
-  assert_false(refused("bytegrad", "2", "* * * packed 2.5"));
-  assert_true(refused("packed", "2.5", "* * * bytegrad *"));
-  assert_true(refused("packed", "2", "* * * bytegrad 2.5"));
+    assert_string_equal(refused(algorithm, "2.5", "").c_str(), "f:3: bits=2.5");
+  assert_string_equal(refused("packed", "2.5", "").c_str(), "");
+  assert_string_equal(refused("off", "2.5", "").c_str(), "");
+  assert_string_equal(refused("bytegrad", "2", "* * * packed 2.5").c_str(), "");
+  assert_string_equal(refused("packed", "2.5", "* * * bytegrad *").c_str(),
+                      "r:1: * * * bytegrad *: f:3: bits=2.5");
+  assert_string_equal(refused("packed", "2", "* * * bytegrad 2.5").c_str(),
+                      "r:1: * * * bytegrad 2.5: bits 2.5");
   const algorithm::Decision decision =
       algorithm::make_decision(config_of({{"algorithm", "packed"}, {"bits", "2.5"}}), nullptr);
   assert_int_equal(decision.plans.front().format.bits, 5);

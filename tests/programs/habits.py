@@ -212,19 +212,22 @@ def short_floats():
 def scales():
     """Layers between larger ones of a scale 10,000 times theirs: one has the error of its own
     quantization step, a small one has none. In both buckets of an iteration, whether or not the
-    layers begin where quantization buckets do, and in each iteration."""
-    for algorithm, counts in itertools.product(("bytegrad", "packed"), (
-            (2000, 1100, 63, 2001), (2048, 1024, 512, 3000))):
+    layers begin where quantization buckets do, with or without an offset that is large beside the
+    step, and in each iteration."""
+    for algorithm, counts, offset in itertools.product(("bytegrad", "packed"), (
+            (2000, 1100, 63, 2001), (2048, 1024, 512, 3000), (9216, 1100, 600, 9216)), (0, 100)):
         state = slimpi.torch.State(algorithm=algorithm, bits=8)
         parameters = [[nn.Parameter(torch.zeros(count)) for count in counts] for _ in range(2)]
         share = 2 * (rank + 1) / (ranks + 1)  # 1 on average
         for iteration in range(3):
-            wanted = [[scale * torch.randn(count, generator=generator(10 * iteration + count))
-                       for count, scale in zip(counts, (1, 1e-4, 1e-4, 1))] for _ in range(2)]
+            normal = [torch.randn(count, generator=generator(10 * iteration + count))
+                      for count in counts]
+            wanted = [[scale * (offset + values) for values, scale in zip(
+                normal, (1, 1e-4, 1e-4, 1))] for _ in range(2)]
             buckets = mean_of(state, *((layers, [share * value for value in values])
                                        for layers, values in zip(parameters, wanted)))
             for got, values in zip(buckets, wanted):
-                where = f"{algorithm}, {counts}, iteration {iteration}"
+                where = f"{algorithm}, {counts}, offset {offset}, iteration {iteration}"
                 error = [(found - value).abs().max().item() for value, found in zip(values, got)]
                 steps = [(value.max() - value.min()).item() / 255 for value in values]
                 assert error[2] <= 1e-6 * values[2].abs().max(), f"{where}: {error}"

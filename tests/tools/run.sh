@@ -83,10 +83,10 @@ refused 2 "--torch-weights=17 cannot be used; accepted: 1 to 16, packed also 2.5
   --torch-weights 17 true
 refused 2 "--torch-weights needs --torch, whose weights it is for" --torch-weights 8 true
 refused 2 "--torch-sums needs --torch, whose sums it is for" --torch-sums all true
-refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
-  --algorithm hook:/no/hook.so true
-echo '* * * hook:/no/hook.so *' >rules
-refused 2 "SLIMPI_RULES: algorithm hook:/no/hook.so cannot be used: No such file or directory" \
+hook=hook:/no/hook.so
+refused 2 "SLIMPI_ALGORITHM=$hook cannot be used: No such file or directory" --algorithm $hook true
+echo "* * * $hook *" >rules
+refused 2 "rules:1: * * * $hook *: $hook cannot be used: No such file or directory" \
   --rules rules true
 expect "$(SLIMPI_BITZ=4 "$run" --dry-run true 2>&1 >/dev/null)" \
   "slimpi-run: warning: SLIMPI_BITZ is not an option of slimpi; did you mean SLIMPI_BITS?" \

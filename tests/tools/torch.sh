@@ -221,8 +221,12 @@ import torch.distributed as dist
 def rank(number):
     dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=number, world_size=2)
     dist.all_reduce(torch.ones(40000))
+    torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(9, 9))
 
 if __name__ == "__main__":
+    if "join" in sys.argv:
+        multiprocessing.set_start_method("spawn")
+        dist.init_process_group("gloo")
     ranks = [multiprocessing.Process(target=rank, args=(number,)) for number in range(2)]
     for one in ranks:
         one.start()
@@ -233,6 +237,9 @@ PROGRAM
 torch 1 "$python" makes_ranks.py "$work/meet"
 expect "$status $(grep -c 'program makes 2 ranks itself where the launcher started 1' err.txt
   ) $(grep -c 'made no' err.txt)" "0 1 0" "a program that makes its ranks itself"
+torch 1 "$python" makes_ranks.py "$work/join" join
+expect "$status $(grep -c 'started this process: train the model in a job of its own' err.txt
+  )" "0 1" "a rank that starts ranks of a model"
 PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c '1 / 0' 2>err.txt && fail "1 / 0 ends well"
 expect "$(grep -c 'made no' err.txt)" 0 "an exception before a model: its own words only"
 status=0
@@ -294,12 +301,21 @@ try:
 except ImportError:
     pass
 for bad, what in ((torch.ones(3, dtype=torch.int32), "float32 and float64"),
-                  (torch.ones(4, 4).t()[1:], "contiguous")):
+                  (torch.ones(4, 4).t()[1:], "contiguous"),
+                  (torch.ones(4, 4).to_sparse(), "pass tensor.to_dense()"),
+                  (torch.ones(4, device="meta"), "not one of the device meta")):
     try:
         slimpi.allreduce(bad)
         sys.exit("taken: " + what)
     except (TypeError, ValueError) as error:
         assert what in str(error), error
+for call in (lambda: slimpi.allreduce(array, name=7), lambda: slimpi.get_state(7),
+             lambda: slimpi.set_state(7, b"")):
+    try:
+        call()
+        sys.exit("taken: a name that is no text")
+    except TypeError as error:
+        assert "name= must be a str, not int" in str(error), error
 try:
     slimpi.torch.register(torch.nn.Linear(2, 2))
     sys.exit("no DDP")

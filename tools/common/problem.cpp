@@ -14,7 +14,7 @@ namespace slimpi::tools {
 namespace {
 
 // Returns why the file that a value of SLIMPI_ALGORITHM names cannot be opened; "" if it can be
-// opened or if the value names none. `spelled` is the value as the user wrote it.
+// opened or if the value names none. `spelled` is what the error says before it.
 std::string missing_file(const std::string& algorithm, const std::string& spelled) {
   const std::size_t colon = algorithm.find(':');
   if (colon == algorithm.npos || access(algorithm.c_str() + colon + 1, R_OK) == 0) return "";
@@ -28,12 +28,13 @@ std::string problem(const Loaded& loaded) {
   if (!loaded.error.empty()) return loaded.error;
   Rules rules;
   if (config.rules)
-    if (const std::string error = read_rules(*config.rules, "SLIMPI_RULES", rules); !error.empty())
+    if (const std::string error = read_rules(*config.rules, config.written(Option::rules), rules);
+        !error.empty())
       return error;
   if (const std::string error = algorithm::refuse(config, rules); !error.empty()) return error;
-  std::string missing = missing_file(config.algorithm, "SLIMPI_ALGORITHM=");
+  std::string missing = missing_file(config.algorithm, config.written(Option::algorithm) + "=");
   for (const Rule& rule : rules)
-    if (missing.empty()) missing = missing_file(rule.algorithm, "SLIMPI_RULES: algorithm ");
+    if (missing.empty()) missing = missing_file(rule.algorithm, rule.where + ": ");
   return missing;
 }
 

@@ -17,7 +17,7 @@ mkfifo pipe
 all=allreduce,reduce_scatter,allgather
 unlike='differs between the ranks of a communicator'
 types="SLIMPI_TYPES differs between the ranks of a communicator"
-rules='SLIMPI_RULES differs.*: (no rule) on rank 0, .*off.*on rank 1'
+rules='SLIMPI_RULES differs.*: for "MPI_COMM_WORLD" (no rule) on rank 0, .*" . . off on rank 1'
 blocks="of MPI_Reduce_scatter $unlike: .*33333,33333,33333 on rank 0, 33340,33333,33326 on rank 1"
 gathered=$(echo "$blocks" | sed 's/MPI_Reduce_scatter/MPI_Allgatherv/')
 others='1?info:cb_nodes=1 2?info:cb_nodes=1'
@@ -39,6 +39,9 @@ algorithm, a small sum                   | 3 | 1?algorithm=off      | sum:100 \
 ranks_per_node                           | 3 | 2?ranks_per_node=3   | sum:100000 \
   | refused SLIMPI_RANKS_PER_NODE differs.*: 1 on rank 0, 3 on rank 2
 rules                                    | 3 | 1?rules=$work/off    | sum:100000 | refused $rules
+a name                                   | 3 | rules=$work/renamed  | 1?name:renamed sum:100000 \
+  | refused SLIMPI_RULES $unlike: for "MPI_COMM_WORLD" (no rule) on rank 0, for "renamed" . . off \
+    on rank 1. give the communicator the same name on all ranks (MPI_Comm_set_name)
 info keys                                | 3 |  | 1?info:slimpi_bits=2 sum:100000 \
   | refused SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1
 info keys after a sum                    | 3 |  \

@@ -8,6 +8,8 @@
 need "$MPICC"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
 echo "not a library" >text.so
+printf '\nalgorithm = hook:/no/such.so\n' >conf
+printf '\n* * * hook:/no/such.so *\n' >rules
 hook nosymbol failing -DNO_SYMBOL
 hook newer failing -DABI=2
 hook smaller failing -DSIZE=24
@@ -83,6 +85,11 @@ open on one rank | 3 | $hook/codec.so HOOK_FAILS="open 0 1" | hooks errors 20001
 # Without an error handler of the program's own the job ends, and the line is there.
 errors are fatal | 2 | algorithm=hook:/no/such.so | hooks exact 1000 \
   | fails; err 1+ error: SLIMPI_ALGORITHM=hook:/no/such.so cannot be used:
+# The error names what the user wrote, and where.
+in a file        | 2 | config=$work/conf | hooks exact 1000 \
+  | fails; err 1+ error: $work/conf:2: algorithm=hook:/no/such.so cannot be used:
+in the rules     | 2 | rules=$work/rules | hooks exact 1000 \
+  | fails; err 1+ error: $work/rules:2: . . . hook:/no/such.so .: hook:/no/such.so cannot be used:
 END
 
 # The ranks do not see the same file: each runs in a directory of its own.

@@ -29,6 +29,11 @@ def _float_buffer(array):
     if kind not in ("float32", "float64"):
         raise TypeError(f"slimpi.allreduce sums float32 and float64, not {kind}: convert the array")
     if hasattr(array, "data_ptr"):
+        if str(array.layout) != "torch.strided":
+            raise ValueError("slimpi.allreduce needs a dense tensor: pass tensor.to_dense()")
+        if array.is_meta:
+            raise ValueError("slimpi.allreduce needs a tensor with values, not one of the device "
+                             'meta: pass torch.zeros_like(tensor, device="cpu")')
         if not array.is_contiguous():
             raise ValueError("slimpi.allreduce needs a contiguous tensor: pass tensor.contiguous()")
         return array.data_ptr(), array.numel(), kind == "float64"
@@ -38,17 +43,26 @@ def _float_buffer(array):
     return array.ctypes.data, array.size, kind == "float64"
 
 
+def _encodable(name, function):
+    """Returns the name of an array, which must be a text. function: what the program called."""
+    if not isinstance(name, str):
+        raise TypeError(f"slimpi.{function}: name= must be a str, not {type(name).__name__}: pass "
+                        "str(name)")
+    return name
+
+
 def allreduce(array, name=None):
     """Sums a NumPy array or a PyTorch tensor of float32 or float64 over all ranks, in place, and
     returns it. Error feedback and PowerSGD keep state for an array by its name, so give it the same
     name at each call. Options are set by variables SLIMPI_NAME or by arguments of slimpi-run. Only
     float32 is compressed."""
+    name = _encodable("" if name is None else name, "allreduce")
     address, count, double = _float_buffer(array)
     if getattr(array, "is_cuda", False):
         import torch
         torch.cuda.current_stream(array.device).synchronize()
     world, comm = _default()
-    world.worker.do(world.sum, comm, address, count, double, name or "")
+    world.worker.do(world.sum, comm, address, count, double, name)
     return array
 
 
@@ -61,13 +75,13 @@ def get_state(name):
     """Returns, for a checkpoint, the bytes that error feedback or PowerSGD keeps on this rank for
     the array that allreduce() sums under this name; None if nothing is kept."""
     world, comm = _default()
-    return world.worker.do(world.mpi.get_state, comm, name)
+    return world.worker.do(world.mpi.get_state, comm, _encodable(name, "get_state"))
 
 
 def set_state(name, state):
     """Makes the next allreduce() of this name continue from a state that get_state() returned on
     the same rank of a job of the same size. Call it on all ranks."""
     world, comm = _default()
-    if not world.worker.do(world.mpi.set_state, comm, name, state):
+    if not world.worker.do(world.mpi.set_state, comm, _encodable(name, "set_state"), state):
         raise Error(f"the state of {name} is not of rank {world.rank} of {world.size}: each rank "
                     "needs its own")

@@ -4,7 +4,7 @@ import os
 
 from . import _functions, _late, _threads
 from ._mpi import Error
-from ._tell import is_rank, of_one_node, of_other_sums, say
+from ._tell import is_child, is_rank, of_one_node, of_other_sums, say
 
 
 class _Holder:
@@ -110,6 +110,29 @@ def _replace_hook(model, state, hook):
     return True
 
 
+def _say_if_child(model):
+    """Says, on rank 0 of a model of several ranks, that slimpi does not sum its gradients because a
+    rank of the job has started this process."""
+    import torch.distributed as dist
+    group = model.process_group
+    if is_child() and dist.get_world_size(group) > 1 and dist.get_rank(group) == 0:
+        say(f"gradients stay with {dist.get_backend(group)}, because a rank of the job has started "
+            "this process: train the model in a job of its own, which slimpi-run --torch starts")
+
+
+def change_in_child(module):
+    """Makes DistributedDataParallel say that slimpi does not sum its gradients. Called in a process
+    that a rank has started."""
+    init = module.DistributedDataParallel.__init__
+
+    @functools.wraps(init)
+    def made(self, *arguments, **keywords):
+        init(self, *arguments, **keywords)
+        _say_if_child(self)
+
+    module.DistributedDataParallel.__init__ = made
+
+
 def change(module):
     """Changes DistributedDataParallel in `module`, which the program has just imported."""
     import torch
@@ -122,6 +145,7 @@ def change(module):
         init(self, *arguments, **keywords)
         if is_rank():
             _add_hook(self, register)
+        _say_if_child(self)
 
     @_late.replace(model, "register_comm_hook")
     def register_comm_hook(register, self, state, hook):

@@ -13,7 +13,7 @@ import torch
 
 SMALL = 1024  # floats; a parameter with fewer is small
 _PACKED_BUCKET = 64
-_MOST_ZEROS = 16  # at most 1/16 of a coded sum may be zeros in place of small parameters
+_MOST_FILL = 16  # at most 1/16 of a coded sum may be fill in place of small parameters
 _MOST_EXPONENT = 100  # keeps finite values finite
 
 
@@ -23,7 +23,9 @@ class _Layout:
 
     coded: rows (first float in the DDP bucket, count, first float in the coded sum), one for each
         parameter that is not small
-    coded_length: floats of the coded sum; floats between rows are zeros
+    coded_length: floats of the coded sum
+    fills: (begin, end, place) of the floats between rows, each of which gets the float at `place`,
+        a value of the row in the same quantization bucket, so that it does not widen the bucket
     base: where the coded sum begins in the DDP bucket; None: it needs memory of its own
     scales: whether each row has a factor
     exact: the places of the floats of small parameters in the DDP bucket"""
@@ -43,18 +45,24 @@ class _Layout:
         self.exact = torch.cat([torch.arange(0)] + [torch.arange(first, first + size)
                                                     for first, size in small])
         self.base = self._stay(align, small)
+        self.fills = []
+        for (_, count, place), (_, _, after) in zip(self.coded, self.coded[1:]):
+            end = place + count
+            edge = max(end, after - after % align)
+            self.fills += [fill for fill in ((end, edge, end - 1), (edge, after, after))
+                           if fill[0] < fill[1]]
         self.whole = self.base == 0 and not small and not self.scales
 
     def _stay(self, align, small):
-        """Returns where the coded sum begins in the DDP bucket if it can stay there, with zeros in
+        """Returns where the coded sum begins in the DDP bucket if it can stay there, with fill in
         place of the small parameters between its rows; else None."""
         if not self.coded:
             return None
         base, (last, count, _) = self.coded[0][0], self.coded[-1]
-        zeros = sum(size for first, size in small if base < first < last)
+        fill = sum(size for first, size in small if base < first < last)
         share = any((first + size - 1 - base) // align == (after - base) // align
                     for (first, size, _), (after, _, _) in zip(self.coded, self.coded[1:]))
-        if share or zeros * _MOST_ZEROS > self.coded_length:
+        if share or fill * _MOST_FILL > self.coded_length:
             return None
         self.coded = [(first, size, first - base) for first, size, _ in self.coded]
         self.coded_length = last + count - base
@@ -248,13 +256,10 @@ class Edges:
             together = held[:layout.coded_length]
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
-            floats.index_fill_(0, places, 0)
-        end = 0
         for (first, count, place), factor in zip(layout.coded, factors):
-            if held is not None:
-                together[end:place].zero_()
-            end = place + count
-            _divide(floats[first:first + count], divisor / factor, together[place:end])
+            _divide(floats[first:first + count], divisor / factor, together[place:place + count])
+        for begin, end, place in layout.fills:
+            together[begin:end] = together[place]
         rest = Rest(name, places, exact, norms) if len(exact) or norms else None
         return Coded(layout, floats, together, factors, held, rest)
 

@@ -256,6 +256,7 @@ def _watch_processes(module):
 
 def start():
     if is_child():
+        _late.after("torch.nn.parallel.distributed", _ddp.change_in_child)
         return
     set_environment()
     if _says_if_unused():
