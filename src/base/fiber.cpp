@@ -22,8 +22,9 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
+
+#include "base/thread.h"
 
 namespace slimpi {
 
@@ -40,11 +41,13 @@ std::size_t page_bytes() {
 
 }  // namespace
 
-// Returns the bytes of a stack. A large stack has the size limit of the process's stacks, but at
-// least 1 and at most 16 MiB. Where on_threads_stack() cannot change stacks, every stack is large.
+// Returns the bytes of a stack. Most of a small stack is for the program's signal handlers, which
+// run on it if they interrupt the fiber. A large stack has the size limit of the process's stacks,
+// but at least 1 and at most 16 MiB. Where on_threads_stack() cannot change stacks, every stack is
+// large.
 std::size_t Fiber::bytes_of(Stack stack) {
-  static constexpr std::size_t kSmall = std::size_t(256) << 10;
-  static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
+  static constexpr std::size_t kSmall = std::size_t(1) << 20;
+  static constexpr std::size_t kLeast = kSmall, kMost = std::size_t(16) << 20;
   static const std::size_t large = [] {
     rlimit limit{};
     if (getrlimit(RLIMIT_STACK, &limit) != 0) return kLeast;
@@ -241,7 +244,7 @@ struct BlockingCall {
 struct BlockingThreads {
   static constexpr auto kSpareTime = std::chrono::seconds(1);
 
-  void run(const std::shared_ptr<BlockingCall>& call);
+  bool run(const std::shared_ptr<BlockingCall>& call);
   void serve();
 
   std::mutex mutex;  // guards all members below
@@ -257,26 +260,25 @@ BlockingThreads& blocking_threads() {
   return *made;
 }
 
-// Throws if no thread can be started.
-void BlockingThreads::run(const std::shared_ptr<BlockingCall>& call) {
+// Returns false if no thread can be started.
+bool BlockingThreads::run(const std::shared_ptr<BlockingCall>& call) {
   const std::lock_guard lock(mutex);
   calls.push_back(call);
   ++g_blocking;
-  try {
-    if (calls.size() > idle) std::thread([this] { serve(); }).detach();
-  } catch (...) {
-    calls.pop_back();
-    --g_blocking;
-    throw;
+  if (calls.size() > idle) {
+    pthread_t thread;
+    if (!start_thread(&thread, [] { blocking_threads().serve(); })) {
+      calls.pop_back();
+      --g_blocking;
+      return false;
+    }
+    pthread_detach(thread);
   }
   begins.notify_one();
+  return true;
 }
 
 void BlockingThreads::serve() {
-  // Block all signals, so that the program's signal handlers run only in its own threads.
-  sigset_t every;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, nullptr);
   std::unique_lock lock(mutex);
   for (;;) {
     ++idle;
@@ -313,10 +315,13 @@ void call_blocking(void (*function)(void*), void* argument) {
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait) {
   std::shared_ptr<BlockingCall> call;
+  bool begun = false;
   try {
     call = std::make_shared<BlockingCall>(function);
-    blocking_threads().run(call);
+    begun = blocking_threads().run(call);
   } catch (const std::exception&) {
+  }
+  if (!begun) {
     // No thread can be started, so this one calls the function, which may block until the other
     // ranks make the same call of MPI.
     function();

@@ -34,7 +34,6 @@ class Fiber {
   // on_threads_stack(); large if code of the program (a hook) or of a GPU's driver runs in the
   // fiber, too.
   enum class Stack { small, large };
-  static std::size_t bytes_of(Stack stack);
 
   // Makes the next enter() start body(argument), which must not throw, in the floating-point
   // environment of prepare()'s caller. An earlier body must have ended. Throws std::bad_alloc if
@@ -65,6 +64,7 @@ class Fiber {
   using Context = ucontext_t;
 #endif
   static void change(Context* from, Context* to);
+  static std::size_t bytes_of(Stack stack);
   void reserve(std::size_t bytes);
   void release();
   void begin();

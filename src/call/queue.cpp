@@ -2,7 +2,6 @@
 #include "call/queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "base/thread.h"
 #include "call/admission.h"
 #include "call/element_type.h"
 #include "call/entry.h"
@@ -166,9 +166,6 @@ comm::WaitPolicy::Time time_to_poll() {
 // The loop of the helper thread. Runs the sums while the program's threads compute or block in MPI,
 // because other ranks may be waiting for this rank.
 void help() {
-  sigset_t every;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, nullptr);
   pthread_setname_np(pthread_self(), "slimpi");
   prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; the default lengthens each sleep by 50 us
   t_helps = true;
@@ -193,22 +190,6 @@ void help() {
         std::this_thread::sleep_for(time_to_poll());
     }
   }
-}
-
-// Starts the helper thread with a large stack (see on_threads_stack()), because threads usually
-// have only 2 MiB if the program's own stack is unlimited. Returns false if no thread can be
-// started.
-bool start_helper(pthread_t* helper) {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setstacksize(&attributes, Fiber::bytes_of(Fiber::Stack::large));
-  void* (*const run)(void*) = [](void*) -> void* {
-    help();
-    return nullptr;
-  };
-  const int code = pthread_create(helper, &attributes, run, nullptr);
-  pthread_attr_destroy(&attributes);
-  return code == 0;
 }
 
 // Waits until no sum of the communicator is left or, if `communicator` is null, no sum at all.
@@ -260,7 +241,7 @@ bool add_sum(std::shared_ptr<HeldSum> sum) {
   if (sum->runs()) return false;
   // Without a helper thread, sums make progress only inside the program's MPI calls.
   Queues& all = queues();
-  if (!all.has_helper) all.has_helper = start_helper(&all.helper);
+  if (!all.has_helper) all.has_helper = start_thread(&all.helper, &help);
   if (!all.has_helper)
     log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
   HeldSum& added = *sum;

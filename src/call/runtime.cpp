@@ -52,7 +52,7 @@ void keep_directory(Config& config) {
 
 // Ends the job because slimpi cannot start on this rank. There is no communicator yet to tell the
 // other ranks, which would wait for this one in a sum.
-void cannot_start(mpi::Comm comm) {
+void cannot_start(std::optional<mpi::Comm> comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);
   auto* const initialized =
@@ -61,9 +61,10 @@ void cannot_start(mpi::Comm comm) {
   int world = 0;
   if (initialized != nullptr) initialized(&world);
   log_error("slimpi cannot start: no host memory");
-  if (abort == nullptr || (world == 0 && comm == mpi::abi.comm_null)) return;
+  if (world != 0) comm = mpi::abi.comm_world;
+  if (abort == nullptr || !comm || *comm == mpi::abi.comm_null) return;
   usleep(kTimeToForward);
-  abort(world != 0 ? mpi::abi.comm_world : comm, 2);
+  abort(*comm, 2);
   _exit(2);
 }
 
@@ -78,7 +79,7 @@ bool Runtime::finds_mpi() {
 
 // Starts the runtime if that is possible now. Before MPI_Init, or without an MPI, the next call
 // tries again; under an unknown ABI no later call does.
-Runtime* Runtime::begin(mpi::Comm comm) {
+Runtime* Runtime::begin(std::optional<mpi::Comm> comm) {
   static std::mutex mutex;
   if (g_inert.load(std::memory_order_relaxed)) return nullptr;
   const OwnFloats environment;
@@ -114,9 +115,10 @@ Runtime* Runtime::begin(mpi::Comm comm) {
 
 // Returns whether MPI can be called now. In a program that has only sessions MPI_Initialized says
 // no, but a communicator other than MPI_COMM_WORLD and MPI_COMM_SELF proves that a session is open.
-bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
+bool Runtime::mpi_runs(const mpi::Api& api, std::optional<mpi::Comm> comm) {
   if (mpi::has_world(api)) return true;
-  return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
+  return comm && *comm != mpi::abi.comm_null && *comm != mpi::abi.comm_world &&
+         *comm != mpi::abi.comm_self;
 }
 
 // Reads the options. Returns Status::unsupported if slimpi stays out of this process.

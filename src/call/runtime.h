@@ -31,9 +31,9 @@ class Runtime {
  public:
   // Returns the running object, which the first call between MPI_Init and MPI_Finalize starts.
   // Returns null before that, in a process without MPI, and under an unknown ABI. `comm` is the
-  // communicator of the program's call: in a program that has only sessions, nothing else proves
-  // that MPI is running.
-  static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
+  // communicator of the program's call, if it has one: in a program that has only sessions,
+  // nothing else proves that MPI is running.
+  static Runtime* get(std::optional<mpi::Comm> comm = {}) {
     Runtime* const runtime = started();
     return runtime != nullptr ? runtime : begin(comm);
   }
@@ -88,8 +88,8 @@ class Runtime {
   void add_session(const comm::Communicator& communicator);
 
  private:
-  static Runtime* begin(mpi::Comm comm);
-  static bool mpi_runs(const mpi::Api& api, mpi::Comm comm);
+  static Runtime* begin(std::optional<mpi::Comm> comm);
+  static bool mpi_runs(const mpi::Api& api, std::optional<mpi::Comm> comm);
   Status configure(mpi::Found found);
   void start(Loaded loaded);
   void find_world();

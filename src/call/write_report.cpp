@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/write_report.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -202,7 +203,15 @@ void JobReport::check_writability() const {
   };
   if (runtime_.config.report && !is_stream(*runtime_.config.report))
     look("SLIMPI_REPORT", *runtime_.config.report);
-  if (runtime_.config.trace) look("SLIMPI_TRACE", trace_path());
+  if (!runtime_.config.trace) return;
+  const std::string path = trace_path(), unnumbered = path.substr(0, path.rfind('.'));
+  struct stat status {};
+  // Someone who names a pipe, a device or a directory expects the trace there.
+  if (*runtime_.config.trace == unnumbered && stat(unnumbered.c_str(), &status) == 0 &&
+      !S_ISREG(status.st_mode))
+    log_warn("SLIMPI_TRACE=" + unnumbered + " is not a regular file; each rank writes a file of " +
+             "its own instead, this rank " + path);
+  look("SLIMPI_TRACE", path);
 }
 
 std::string JobReport::trace_path() const {

@@ -20,6 +20,13 @@ try "each rank a node" 3 1
 try "two nodes of two ranks" 4 2
 SLIMPI_ALGORITHM=fp16 try "fp16" 3 1
 try "threads" 3 1 "$threads"
+# Without this limit the main thread gets all the stack that it asks for, and other threads usually
+# get 2 MiB.
+limit=$(ulimit -S -s)
+if [ -z "$sanitizer" ] && ulimit -S -s unlimited 2>/dev/null; then
+  try "threads, stacks without a limit" 3 1 "$threads"
+  ulimit -S -s "$limit"
+fi
 SLIMPI_PROGRESS=thread try "threads, progress in a thread, two nodes" 4 2 "$threads"
 SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
 

@@ -7,6 +7,9 @@
 #include "tests/mpi/calls/nonblocking.h"
 
 #include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/time.h>
 
 enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
 
@@ -138,6 +141,19 @@ static void large_operation(MPI_Comm comm) {
     MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
     must(sum[0] == g_size, "an operation of the program");
   }
+  // In the first sum of a communicator a thread of slimpi waits in MPI, where it also advances the
+  // program's own requests.
+  MPI_Comm_dup(comm, &comm);
+  MPI_Request all[kMany];
+  static int sums[kMany][1000];
+  for (int i = 1; i < kMany; ++i)
+    MPI_Iallreduce(one, sums[i], 1000, MPI_INT, op, MPI_COMM_WORLD, &all[i]);
+  begin(comm, 0, &all[0]);
+  usleep((useconds_t)g_rank * 2000);
+  MPI_Waitall(kMany, all, MPI_STATUSES_IGNORE);
+  for (int i = 1; i < kMany; ++i) must(sums[i][0] == g_size, "an operation beside a first sum");
+  same_of(0, "a first sum beside operations of the program");
+  MPI_Comm_free(&comm);
   MPI_Op_free(&op);
 }
 
@@ -168,6 +184,66 @@ static void blocked_signal(MPI_Comm comm) {
   same("a blocked signal");
 }
 
+static void handle_on_stack(int number) {
+  volatile char room[600 << 10];
+  for (size_t i = 0; i < sizeof room; i += 1024) room[i] = 1;
+  g_handled += number == SIGALRM ? room[0] : 0;
+}
+
+// Makes sums while a signal handler that needs much of its stack runs every millisecond.
+static void large_handler(MPI_Comm comm) {
+  const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+  struct sigaction action = {.sa_handler = handle_on_stack, .sa_flags = SA_RESTART};
+  MPI_Request r[kMany];
+  sigaction(SIGALRM, &action, NULL);
+  g_handled = 0;
+  setitimer(ITIMER_REAL, &often, NULL);
+  for (int round = 0; round < 8; ++round) {
+    begin_all(comm, r);
+    complete((enum way)(round % WAYS), kMany, r, NULL);
+    same("sums while a signal handler runs");
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  must(g_handled > 0, "a signal handler runs");
+  signal(SIGALRM, SIG_DFL);
+}
+
+enum { kPage = 1 << 16 };  // at least a page of the machine
+static char* g_tracked;    // the buffer whose pages repair() makes writable
+static const size_t kTracked = (kCount * sizeof(float) / kPage + 1) * kPage;
+
+static void repair(int number, siginfo_t* info, void* context) {
+  const ptrdiff_t at = (char*)info->si_addr - g_tracked;
+  (void)context;
+  if (at < 0 || (size_t)at >= kTracked) signal(number, SIG_DFL);
+  mprotect(g_tracked + at / kPage * kPage, kPage, PROT_READ | PROT_WRITE);
+  ++g_handled;
+}
+
+// The program finds out which pages are written, as checkpoints and garbage collectors do: the
+// result is protected, and its signal handler repairs each fault. Either the program waits for the
+// sum, or a thread of slimpi completes it.
+static void tracked_pages(MPI_Comm comm) {
+  struct sigaction action = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
+  void* const memory =
+      mmap(NULL, kTracked + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MPI_Request r;
+  g_tracked = (char*)(((uintptr_t)memory + kPage - 1) / kPage * kPage);
+  sigaction(SIGSEGV, &action, NULL);
+  for (int i = 0; i < kMany; ++i) {
+    memset(g_tracked, 0, kTracked);
+    mprotect(g_tracked, kTracked, PROT_READ);
+    g_handled = 0;
+    MPI_Iallreduce(g_in[i], g_tracked, kCount, MPI_FLOAT, MPI_SUM, comm, &r);
+    if (i % 2 == 0) usleep(20000);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    must(memcmp(g_tracked, g_blocking[i], kCount * sizeof(float)) == 0, "a sum into tracked pages");
+    must(g_handled > 0, "the faults of tracked pages");
+  }
+  signal(SIGSEGV, SIG_DFL);
+  munmap(memory, kTracked + kPage);
+}
+
 int main(void) {
   const int provided = begin_mpi_with(MPI_THREAD_MULTIPLE);
   must(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
@@ -188,6 +264,8 @@ int main(void) {
   make_and_free();
   large_operation(MPI_COMM_WORLD);
   blocked_signal(MPI_COMM_WORLD);
+  large_handler(MPI_COMM_WORLD);
+  tracked_pages(MPI_COMM_WORLD);
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

@@ -67,7 +67,13 @@ mkfifo pipe pipe.0
 for option in REPORT ESTIMATE TRACE; do
   rm -f report.json
   name=pipe
-  [ $option != TRACE ] || name=pipe.0
+  if [ $option = TRACE ]; then
+    name=pipe.0
+    SLIMPI_TRACE=$work/pipe run_steps "a trace to a pipe" 2 sum:100000
+    expect "$(grep -c 'pipe is not a regular file; .* this rank .*pipe.0$' err.txt)" \
+      1 "a trace to a pipe: rank 0 says where the traces are"
+    rm pipe
+  fi
   env SLIMPI_$option="$work/pipe" timeout -k 5 20 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" \
     "$steps" init sum:100000 finalize >out.txt 2>err.txt </dev/null ||
     fail "SLIMPI_$option=pipe without a reader: exit status $?"
