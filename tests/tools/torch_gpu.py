@@ -94,6 +94,7 @@ sums.torch = types.SimpleNamespace(
 jobs = []
 worker = types.SimpleNamespace(submit=jobs.append)
 world = types.SimpleNamespace(
+    mpi=types.SimpleNamespace(traits=lambda algorithm: {}),
     start_sum=lambda comm, address, count, *more: say("MPI_Iallreduce", address, count),
     finish_sum=lambda requests: say("MPI_Wait"))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
