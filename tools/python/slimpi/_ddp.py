@@ -123,14 +123,10 @@ def _say_if_child(model):
 def change_in_child(module):
     """Makes DistributedDataParallel say that slimpi does not sum its gradients. Called in a process
     that a rank has started."""
-    init = module.DistributedDataParallel.__init__
-
-    @functools.wraps(init)
-    def made(self, *arguments, **keywords):
+    @_late.replace(module.DistributedDataParallel, "__init__")
+    def made(init, self, *arguments, **keywords):
         init(self, *arguments, **keywords)
         _say_if_child(self)
-
-    module.DistributedDataParallel.__init__ = made
 
 
 def change(module):
