@@ -3,6 +3,7 @@
 // older glibc (build-wheel), and with these definitions it loads wherever PyTorch's wheels do. The
 // static libstdc++ of g++ needs some of them, too. They are hidden, so that nothing else in the
 // process is bound to them.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -31,12 +32,16 @@ std::uint32_t own_arc4random() {
 extern char own_single_threaded SLIMPI_HIDDEN(__libc_single_threaded);
 char own_single_threaded = 0;
 
-// glibc 2.30. Waits on the real-time clock for as long as `until` is away on `clock`. If someone
-// sets the time, it may return early or late; std::condition_variable looks at its own clock again.
+// glibc 2.30. If the process has glibc's function, calls that. Otherwise waits on the real-time clock
+// for as long as `until` is away on `clock`, so the wait ends early or late if someone sets the time
+// meanwhile. After an early end std::condition_variable looks at its own clock and waits again.
 int own_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                   const timespec* until) SLIMPI_HIDDEN(pthread_cond_clockwait);
 int own_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                   const timespec* until) {
+  static const auto glibcs =
+      reinterpret_cast<decltype(&own_clockwait)>(dlsym(RTLD_DEFAULT, "pthread_cond_clockwait"));
+  if (glibcs != nullptr) return glibcs(condition, mutex, clock, until);
   constexpr long kSecond = 1000000000;
   timespec now{}, date{};
   if (clock_gettime(clock, &now) != 0 || clock_gettime(CLOCK_REALTIME, &date) != 0) return EINVAL;
