@@ -154,9 +154,9 @@ SLIMPI_DEVICE PackedMarks marks_in(const PackedBucket& bucket, const std::byte* 
 }
 
 // Returns the number of parts into which the reading of a tile's header is divided; one warp reads
-// each part. All parts but the last are 128 bucket bytes of the tile, 4 per lane, whose units the
-// warp counts. In the last part, the warp reads the bucket bytes of its slice and makes the
-// PackedBuckets.
+// each part. In every part but the last, the warp reads 128 bucket bytes of the tile (4 per lane)
+// and adds up how many units these buckets take. In the last part, it reads the bucket bytes of its
+// own slice and makes the PackedBuckets from them.
 SLIMPI_DEVICE int parts_of(const PackedSlice& slice) {
   return (int)(slice.tile.buckets + 4 * kWarpThreads - 1) / (4 * kWarpThreads) + 1;
 }

@@ -21,7 +21,7 @@ namespace slimpi::algorithm {
 // addresses of their paths are equal. Any thread may call this function.
 const std::string& kept_text(const std::string& text);
 
-// Fails with `option`, comm::Plan::hook_option, followed by " cannot be used: " and `why`.
+// Fails with the text "OPTION cannot be used: WHY". `option` is comm::Plan::hook_option.
 Status refuse_hook(const std::string& option, const std::string& why);
 
 // A user's shared object, opened for one communicator.

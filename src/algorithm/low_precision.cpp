@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // low_precision_decentralized: like decentralized, but messages carry the quantized difference of
-// two successive models. Every worker keeps a replica w of its own model and one of each peer's
-// model. Replicas only ever change by adding a decoded message, so the replica of worker i has the
-// same bytes on worker i and on all its peers at any time.
+// two successive models. Here Q is the quantization and N the number of workers. Every worker keeps
+// a replica w of its own model and one of each peer's model. Replicas only ever change by adding a
+// decoded message, so the replica of worker i has the same bytes on worker i and on all its peers
+// at any time.
 //
 //   first call   w = every replica = the exact mean; result = the exact sum
 //   then         s = the program's model after its local step (the mean over the node's ranks)
@@ -14,13 +15,14 @@
 // to MPI on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks
 // drop all replicas, and the next call is treated as a first call.
 //
-// Replicas may belong to another tensor (comm/tensor_state.h), so the error that they can cause is
-// bounded: with x this rank's model, they are used only if |x - w_i| <= |x| / 2 on every rank (L2
-// norms of the shard). Otherwise all ranks treat the call as a first call.
+// Replicas may belong to another tensor (comm/tensor_state.h). To bound the error that such
+// replicas would cause, they are used only if |x - w_i| <= |x| / 2 on every rank, where x is this
+// rank's model (L2 norms of the shard). Otherwise all ranks treat the call as a first call.
 //
-// Let m be the greatest |x| of the worker and its peers, on all their ranks. Then |w| <= 3/2 m, and
-//   error  result / N - sum of W_ij s_j = (s_i - w_i) + sum of W_ij (w_j - s_j)   (Q not counted)
-//   input of Q                        z = (s_i - w_i) + (sum of W_ij w_j - w_i)
+// Let m be the greatest |x| of the worker and its peers, on all their ranks. Then |w| <= 3/2 m. The
+// error without that of Q, and the input z of Q, are
+//   result / N - sum of W_ij s_j = (s_i - w_i) + sum of W_ij (w_j - s_j)
+//   z = (s_i - w_i) + (sum of W_ij w_j - w_i)
 // The sums are over all j, and the weights of a row sum to one. With one rank per worker s = x, so
 // the error is at most m and |z| at most 7/2 m. With several ranks s is the mean of their x, so |s
 // - w_i| <= 5/2 m, the error is at most 5 m, and |z| at most 11/2 m.

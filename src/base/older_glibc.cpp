@@ -32,9 +32,10 @@ std::uint32_t own_arc4random() {
 extern char own_single_threaded SLIMPI_HIDDEN(__libc_single_threaded);
 char own_single_threaded = 0;
 
-// glibc 2.30. If the process has glibc's function, calls that. Otherwise waits on the real-time clock
-// for as long as `until` is away on `clock`, so the wait ends early or late if someone sets the time
-// meanwhile. After an early end std::condition_variable looks at its own clock and waits again.
+// glibc 2.30. If the process has glibc's function, calls that. Otherwise waits on the real-time
+// clock for as long as `until` is away on `clock`, so the wait ends early or late if someone sets
+// the time meanwhile. After an early end std::condition_variable looks at its own clock and waits
+// again.
 int own_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                   const timespec* until) SLIMPI_HIDDEN(pthread_cond_clockwait);
 int own_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,

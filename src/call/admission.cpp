@@ -276,7 +276,7 @@ namespace {
   if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // The blocks are not counted yet when the program's call arrives here.
+  // own_count is negative only when the program's own call arrives, so each call is counted once.
   if (request.collective != Collective::allreduce && request.own_count < 0)
     runtime->statistics.count(request.gathers() ? &Counts::allgathers : &Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))

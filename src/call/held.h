@@ -201,8 +201,9 @@ bool is_completing();
 // error.
 void end_starts();
 
-// Forgets all requests if MPI has ended. Before that, forgets only the persistent sums, because a
-// session may outlive MPI_Finalize and complete other requests.
+// Called when MPI_Finalize begins, with `mpi_has_ended` false: forgets the persistent sums, which
+// need communicators that slimpi now frees. Other requests stay, because an open session may still
+// complete them. Called again, with true, when MPI has ended: forgets all requests.
 void abandon_requests(bool mpi_has_ended);
 
 }  // namespace slimpi::call

@@ -133,8 +133,8 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
 }
 
 // The ranks wait for each other only for a limited time, because a rank that never frees the
-// communicator must not block the others. All of them choose the largest communicator that any of
-// them has added up.
+// communicator must not block the others. The report is about the largest
+// communicator whose counts some rank has, so all ranks choose that one.
 void JobReport::collect(comm::Communicator& communicator) {
   // Once MPI_Finalize has written the report (`finished`), the communicators of sessions that are
   // still open are left to MPI.

@@ -119,7 +119,8 @@ void forget_fibers_due();
 // thread.
 void poll_without_rest();
 
-// Calls poll(&done), which returns a Status, until `done` is true.
+// Polls until `done` is true, and lets the waiter spin, yield or sleep between two polls. Fails as
+// soon as poll(&done) or the waiter fails.
 template <typename Function>
 Status wait_until(Waiter& waiter, const Function& poll) {
   for (bool done = false;;) {

@@ -176,10 +176,11 @@ void begin_call();
 // must stay valid.
 Status add(const Device& device);
 
-// The number of rows besides the host's.
+// The number of devices in the table besides the host.
 inline std::atomic<int> g_added{0};
 
-// Returns whether there are rows besides the host's. Costs one load from memory.
+// Returns whether the table has a device besides the host, which is so once a plugin has been
+// loaded. Costs one load from memory.
 inline bool others() {
   return g_added.load(std::memory_order_relaxed) != 0;
 }

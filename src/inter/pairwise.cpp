@@ -119,8 +119,9 @@ void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
-// In a reduce-scatter alone: adds a segment of this rank's chunk after its last round, when all its
-// messages have arrived, and posts the segment's buffers again.
+// For a reduce-scatter that no all-gather follows. After the last round of a segment of this rank's
+// chunk, when all messages of the segment have arrived, adds the received values to the chunk and
+// posts the segment's buffers again.
 Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);

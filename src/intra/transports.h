@@ -31,15 +31,15 @@ struct Transport {
 
 const Transport& transport(comm::NodePath path);
 
-// The functions of the rows. The file transport_NAME.cpp defines those of the row NAME.
+// The functions in the table of transports. transport_NAME.cpp defines those of the transport NAME.
 
-// The row shm: the ranks exchange through message buffers in the segment, which is host memory.
+// The transport shm: the ranks exchange through message buffers in the segment (host memory).
 bool can_share_memory(comm::Communicator& communicator);
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 
-// The row mpi: the ranks exchange by MPI messages, which work between any ranks.
+// The transport mpi: the ranks exchange by MPI messages, which work between any ranks.
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);

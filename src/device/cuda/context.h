@@ -49,7 +49,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
-  // Returns the context of the location or the memory, if status() is ok.
+  // Returns the CUDA context that the constructor has found for its argument, if status() is ok.
   Context& context() const { return *context_; }
 
  private:
