@@ -5,7 +5,7 @@
 : "${CC:=cc}" "${CXX:=c++}"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
 export UCX_LOG_LEVEL=error
-tests=$top_srcdir/tests/mpi
+tests=$top_srcdir/tests/mpi/calls
 
 cat >words.txt <<'TXT'
 level 3:

@@ -4,7 +4,7 @@
 . "$top_srcdir/tests/helper/scripts/mpi.sh"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
-tests=$top_srcdir/tests/mpi
+tests=$top_srcdir/tests/mpi/programs
 "$MPICC" -O1 -shared -fPIC -o pmpi.so "$tests/tool.c" -ldl
 "$MPICC" -O1 -shared -fPIC -DNEXT -o next.so "$tests/tool.c" -ldl
 slimpi=$preload

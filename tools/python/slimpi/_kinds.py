@@ -203,13 +203,14 @@ def _gathers_zero_3(params):
 
 
 class _Handles:
-    """Stands for the handles of several gathers."""
+    """Stands for the handles of several gathers, each of which DeepSpeed may wait for only once."""
 
     def __init__(self, handles):
         self._handles = list(handles)
 
     def wait(self, **options):
-        for handle in self._handles:
+        handles, self._handles = self._handles, []
+        for handle in handles:
             handle.wait(**options)
 
 
