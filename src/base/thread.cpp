@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLeast = std::size_t(1) << 20;          // bytes of a stack
 constexpr std::size_t kUnlimited = std::size_t(64) << 20;     // if the main thread's has no limit
-constexpr std::size_t kAfterRefusal = std::size_t(16) << 20;  // if there is no room for more
+constexpr std::size_t kAfterRefusal[] = {16 << 20, 2 << 20};  // if there is no room for more
 
 std::size_t stack_bytes() {
   rlimit limit{};
@@ -55,8 +55,9 @@ bool start_thread(pthread_t* thread, void (*run)()) {
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
   const std::size_t bytes = stack_bytes();
-  const bool started = start_with_stack(thread, run, bytes) ||
-                       (bytes > kAfterRefusal && start_with_stack(thread, run, kAfterRefusal));
+  bool started = start_with_stack(thread, run, bytes);
+  for (const std::size_t less : kAfterRefusal)
+    started = started || (bytes > less && start_with_stack(thread, run, less));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
 }

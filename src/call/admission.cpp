@@ -333,7 +333,7 @@ namespace {
   }
   if (!has_peers) return ended(bypass(*runtime, BypassReason::comm));
   // Most calls that are left to MPI are small blocking sums, so these leave here, before the steps
-  // that cost more. A small nonblocking sum leaves in decide_or_begin() or in its fiber, and a
+  // that cost more. A small nonblocking sum leaves in decide_at_once() or in its fiber, and a
   // persistent one once the ranks have compared its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)

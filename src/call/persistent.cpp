@@ -6,6 +6,7 @@
 // that the communicator has at that time.
 #include "call/persistent.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -91,16 +92,16 @@ void PersistentSum::started() {
 }
 
 // Compares the ranks' counts, because a sum with counts that differ would hang at its first start.
-// If slimpi takes the sum, also finds out whether slimpi sees the starts of requests on all ranks.
-// Collective.
+// Also finds out whether slimpi sees the starts of requests on all ranks and, if slimpi takes the
+// sum, the nodes and the memory of its buffers. Collective.
 comm::Verdict compare_inits(Runtime& runtime, comm::Communicator& communicator, bool takes,
                             const Request& request, bool* starts_seen) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request, true));
-  if (!takes) return Status::ok;
-  SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request));
   *starts_seen = !mpi::g_starts_hidden;
-  return communicator.exchange().all_true(starts_seen);
+  SLIMPI_TRY(communicator.exchange().all_true(starts_seen));  // its messages have the count
+  if (!takes) return Status::ok;
+  return find_nodes_and_memory(runtime, communicator, request);
 }
 
 // Finds a channel and a number for a new sum, the same on all ranks. On every rank the channel is
@@ -189,6 +190,9 @@ std::vector<std::shared_ptr<comm::Communicator>> find_persistent(
   std::vector<std::shared_ptr<comm::Communicator>> communicators;
   for (const auto& one : found)
     communicators.emplace_back(one, &static_cast<PersistentSum&>(*one).communicator);
+  // In the order in which the program made the requests, which is the same on all ranks.
+  std::sort(communicators.begin(), communicators.end(),
+            [](const auto& one, const auto& other) { return one->id < other->id; });
   return communicators;
 }
 

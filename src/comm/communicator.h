@@ -300,7 +300,8 @@ class Communicator {
   // Names the communicator in messages, the same on all ranks; 0 before compare_options().
   int number_ = 0;
   std::uint64_t last_number_ = 0;  // by begin_numbered() and begin_comparison()
-  bool inter_ = false, freed_ = false;
+  bool inter_ = false;
+  std::atomic<bool> freed_ = false;
   std::optional<std::chrono::seconds> own_limit_ = {};  // set by limit_waits()
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // also read while a fiber waits for other ranks

@@ -2,7 +2,7 @@
 # How ranks end that no launcher started: each argument is a case. The process imports PyTorch once
 # and forks two ranks for each case. It prints the case, the exit statuses of the ranks, and "late"
 # if a rank had to be killed. The ranks print lines that begin with the case and their rank. Only
-# `broken` knows of slimpi.
+# `broken` and `missed` know of slimpi.
 import ctypes
 import datetime
 import os
@@ -158,12 +158,35 @@ def reconfigure():
     say("trained")
 
 
+def missed():
+    """Rank 1 has no memory for a sum, and goes on. No later sum may pair with this one."""
+    import slimpi._collectives as collectives
+
+    def fail(*arguments):
+        collectives.one_buffer = make
+        raise MemoryError("no memory")
+
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=2))
+    make = collectives.one_buffer
+    dist.all_reduce(torch.ones(40000))
+    if dist.get_rank() == 1:
+        collectives.one_buffer = fail
+    for value in 2, 3:
+        values = torch.full((40000,), float(value))
+        try:
+            dist.all_reduce(values)
+            say(f"{value}: {values[0].item():g}")
+        except BaseException as error:
+            say(f"{value}: {str(error).splitlines()[0]}")
+
+
 CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
          "exit": lambda: leave(lambda: os._exit(0)),
          "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)),
          "minus": lambda: ends(lambda: sys.exit(-1)), "killed": lambda: killed(signal.SIGKILL),
          "interrupted": lambda: killed(signal.SIGINT),
-         "timeouts": timeouts, "smaller": smaller, "broken": broken, "reconfigure": reconfigure}
+         "timeouts": timeouts, "missed": missed, "smaller": smaller, "broken": broken,
+         "reconfigure": reconfigure}
 
 
 def start(rank, port):

@@ -25,7 +25,7 @@ from ._edges import Memory, Spread, alignment, mixes
 from ._gathers import CALLS, Gathers
 from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
-from ._sums import FLOAT_BYTES, end_streams, share_out
+from ._sums import FLOAT_BYTES, end_streams, floats_of, one_buffer, share_out
 from ._work import SumWork
 from ._world import Worker, world as _world
 
@@ -53,6 +53,7 @@ class Collectives:
         self._lock, self.memory = threading.Lock(), Memory()
         self.weights = None  # Gathers; None: this group leaves all of them to the backend
         self._left = "in a group of one rank" if size == 1 else None
+        self._missed = None  # the error of the first sum that this rank alone has not made
         self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
@@ -184,7 +185,7 @@ class Collectives:
             return str(others[0]).replace("torch.", "")
         if not (op == ReduceOp.SUM or op == ReduceOp.AVG):
             return "not SUM or AVG"
-        if max(_floats(tensors), _floats(results)) * FLOAT_BYTES < self._min_size:
+        if max(floats_of(tensors), floats_of(results)) * FLOAT_BYTES < self._min_size:
             return "shorter than SLIMPI_MIN_SIZE"
         if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
             return "part of a CUDA graph"
@@ -207,7 +208,7 @@ class Collectives:
             return "of several tensors"  # each tensor becomes the sum of all
         blocks = 1
         if gathers or "scatter" in name:
-            if _floats(own) > _MOST:
+            if floats_of(own) > _MOST:
                 return "too long"
             if name == "reduce_scatter" or gathers and len(others) > 1:
                 own = own * self.size
@@ -231,7 +232,7 @@ class Collectives:
         by_hand: whether a function of torch.distributed asks for the sum; any code may have called
             the function."""
         kind, scatters, gathers = _kinds.kind(), "scatter" in name, "gather" in name
-        longest = max(_floats(tensors), _floats(results))
+        longest = max(floats_of(tensors), floats_of(results))
         codec = self.weights and self.weights.choose(longest) if gathers else self
         if codec is None:
             return None
@@ -302,14 +303,30 @@ class Collectives:
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
-        self._worker.submit(lambda: one.run(self._run, seconds, results, function, *arguments))
+        self._worker.submit(lambda: self._begin(one, seconds, results, function, *arguments))
         return one
 
+    def _begin(self, one, seconds, *arguments):
+        """Runs a Work, or notes that its timeout has ended it before. Called in the thread."""
+        if one.is_completed():
+            self._missed = self._missed or one.error
+        one.run(self._run, seconds, *arguments)
+
     def _run(self, seconds, results, function, *arguments):
-        """Calls a function that makes sums, with a timeout of `seconds`. Called in the group's
-        thread."""
+        """Calls a function that makes sums, with a timeout of `seconds`. Once this rank has missed
+        a sum, it makes no others, because MPI would add its values to those of an earlier sum of
+        the other ranks, which get an error at their timeout. Called in the group's thread."""
+        if self._missed is not None:
+            raise Error(f"this rank has missed an earlier sum of the group ({self._missed!r}), so "
+                        "its sums no longer belong to those of the other ranks")
         self._seconds = seconds
-        function(*arguments)
+        try:
+            function(*arguments)
+        except Error:  # of MPI, which the other ranks get, too
+            raise
+        except BaseException as error:  # such as no memory, which the other ranks do not know of
+            self._missed = error
+            raise
         for result in results[:1]:  # all are on one device
             end_streams(result)
 
@@ -369,7 +386,7 @@ class Collectives:
         choose: returns the communicator. Called in the group's thread."""
         # If each tensor has the blocks of all ranks, the buffer has the first rank's block of every
         # tensor, then the second's, and so on.
-        whole = _one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
+        whole = one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
         whole = spread.spread(whole, self.size if scatters else 1, self.memory)
         end_streams(whole)
         if scatters:
@@ -381,14 +398,3 @@ class Collectives:
         if op == ReduceOp.AVG:
             block.div_(self.size)
         share_out(spread.gather(block), results)
-
-
-def _floats(tensors):
-    return sum(tensor.numel() for tensor in tensors)
-
-
-def _one_buffer(tensors, rows):
-    """Returns the tensors side by side as one tensor of contiguous floats with this number of rows.
-    If there is one tensor, the result may share its memory."""
-    flat = [tensor.detach().reshape(rows, -1).float().contiguous() for tensor in tensors]
-    return (flat[0] if len(flat) == 1 else torch.cat(flat, 1)).view(-1)

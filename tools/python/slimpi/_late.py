@@ -2,6 +2,7 @@
 """Changes that wait until the program needs them. after() calls a function with a module as soon as
 the program has imported the module. variables() sets environment variables as soon as the program
 reads one of them."""
+import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
@@ -64,10 +65,14 @@ def replace(owner, name):
 def within(context, owner, name):
     """Makes each call of a function of a module or class run within context(arguments), where
     `arguments` has the arguments of the call by their names. Does nothing if this version of the
-    library lacks the function."""
+    library lacks the function, or has other arguments than context() knows."""
     @replace(owner, name)
     def call(function, *arguments, **keywords):
-        with context(_signature(function).bind(*arguments, **keywords).arguments):
+        try:
+            around = context(_signature(function).bind(*arguments, **keywords).arguments)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            around = contextlib.nullcontext()
+        with around:
             return function(*arguments, **keywords)
 
 

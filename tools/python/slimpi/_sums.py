@@ -242,6 +242,17 @@ def end_streams(values):
         torch.cuda.current_stream(values.device).synchronize()
 
 
+def floats_of(tensors):
+    return sum(tensor.numel() for tensor in tensors)
+
+
+def one_buffer(tensors, rows):
+    """Returns the tensors side by side as one tensor of contiguous floats with this number of rows.
+    If there is one tensor, the result may share its memory."""
+    flat = [tensor.detach().reshape(rows, -1).float().contiguous() for tensor in tensors]
+    return (flat[0] if len(flat) == 1 else torch.cat(flat, 1)).view(-1)
+
+
 def share_out(whole, tensors):
     """Copies consecutive pieces of a contiguous tensor into the tensors. A tensor that already is
     its piece stays as it is."""

@@ -69,7 +69,10 @@ class SumWork(Work, Pending):
                 return
         # The future is completed in a thread of its own, because its callbacks may wait for sums of
         # this thread.
-        threading.Thread(target=Pending._complete, args=(self,), name="slimpi future").start()
+        try:
+            threading.Thread(target=Pending._complete, args=(self,), name="slimpi future").start()
+        except RuntimeError:  # no room, or the program is ending: Python 3.12 starts none then
+            Pending._complete(self)
 
     def check(self):
         """Ends the Work with an error if the sum can never end or has taken too long."""

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import weakref
 from concurrent.futures import Future
 
@@ -39,7 +40,10 @@ class Worker:
 
     def _run(self):
         while (job := self._jobs.get()) is not None:
-            job()
+            try:
+                job()
+            except BaseException:  # jobs tell their errors themselves; this one could not
+                traceback.print_exc()
             job = None  # a thread that waits keeps no tensors and no State alive
 
     def submit(self, job):
