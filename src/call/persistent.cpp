@@ -99,7 +99,7 @@ comm::Verdict compare_inits(Runtime& runtime, comm::Communicator& communicator, 
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request, true));
   *starts_seen = !mpi::g_starts_hidden;
-  SLIMPI_TRY(communicator.exchange().all_true(starts_seen));  // its messages have the count
+  SLIMPI_TRY(communicator.exchange().all_true(starts_seen));  // the messages have the count
   if (!takes) return Status::ok;
   return find_nodes_and_memory(runtime, communicator, request);
 }

@@ -183,8 +183,8 @@ steps = run["steps"] or size["steps"]
 if run["vnmse"]:
     mine = slimpi._world()
     codecs = {(algorithm, bits): mine.worker.do(
-        mine.new_communicator, range(world), {"algorithm": algorithm, "bits": bits, "min_size": "0"},
-        f"{algorithm}, {bits} bits")
+        mine.new_communicator, range(world),
+        {"algorithm": algorithm, "bits": bits, "min_size": "0"}, f"{algorithm}, {bits} bits")
         for algorithm in ("packed", "bytegrad") for bits in ("3", "4", "5", "6", "8")}
 with open(run["text"]) as file:
     characters = file.read()

@@ -26,6 +26,7 @@ another type              | 2 | types=float,double | $begin 0?sum:100000 1?dsum:
 another type, nonblocking | 2 | types=float,double | $begin 0?isum:100000 1?disum:100000 $end \
   | out 1+ $types
 a persistent sum          | 2 |  | $begin 0?sum:100000 1?persistent:100000 $end
+persistent, one small     | 2 |  | $begin 0?persistent:1000 1?persistent:100000 $end
 neighbors                 | 2 | algorithm=decentralized | $begin 0?sum:100000 1?sum:50000 $end
 # The ranks agree on calls with state first.
 error feedback            | 2 | error_feedback=1 | $begin 0?sum:200000 1?sum:150000 $end
