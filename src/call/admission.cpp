@@ -47,7 +47,9 @@ void find_devices() {
 // Returns whether both buffers are known to be in host memory. Returns false for a derived
 // datatype, because its elements may lie outside the buffer.
 bool on_host(const Request& request) {
-  return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
+  // Before count_blocks(), buffer() does not know the result of an all-gather.
+  const void* const result = request.gathers() ? request.out : request.buffer();
+  return mpi::is_predefined(request.datatype) && device::in_process_memory(result) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 

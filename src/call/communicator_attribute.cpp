@@ -103,17 +103,21 @@ comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised)
                                                    runtime_.config, comm);
   if (!runtime_.has_world) runtime_.add_session(*made);
   made->spans_other_world = runtime_.has_world && mpi::spans_other_world(runtime_.api, comm);
-  if (!make_keyval(&keyval)) return nullptr;
   {
     const std::lock_guard lock(mutex_);
     followed_.insert(made.get());
   }
-  if (runtime_.api.Comm_set_attr(comm, keyval, made.get()) != mpi::kSuccess) {
+  if (make_keyval(&keyval) &&
+      runtime_.api.Comm_set_attr(comm, keyval, made.get()) == mpi::kSuccess)
+    return made.release();  // the attribute owns it
+  {
     const std::lock_guard lock(mutex_);
     followed_.erase(made.get());
-    return nullptr;
   }
-  return made.release();  // the attribute owns it
+  // The other ranks may have attached theirs, and would wait in slimpi for this rank.
+  if (made->has_peers())
+    runtime_.errors.end_job(comm, "MPI cannot attach slimpi's data to a communicator");
+  return nullptr;
 }
 
 // Makes keyval_ unless another thread has just made it. The caller holds a Pin.
