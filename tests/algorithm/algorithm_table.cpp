@@ -44,7 +44,7 @@ UNIT_TEST(defaults_of_options) {
   named("start", "", [](const Algorithm& row) { return row.start != 0; });
   for (const Algorithm& row : slimpi::algorithm::all())
     if (row.start != 0)
-      assert_true(text_of("start").find(": " + std::to_string(row.start) + " for") !=
+      assert_true(text_of("start").find(" " + std::to_string(row.start) + " for ") !=
                   std::string::npos);
 }
 
