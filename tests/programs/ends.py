@@ -158,26 +158,32 @@ def reconfigure():
     say("trained")
 
 
-def missed():
-    """Rank 1 has no memory for a sum, and goes on. No later sum may pair with this one."""
-    import slimpi._collectives as collectives
+def missed(by_model):
+    """Rank 1 has no memory for a sum, and continues. No later sum may pair with this one."""
+    import slimpi._collectives
+    import slimpi._sums
 
     def fail(*arguments):
-        collectives.one_buffer = make
+        setattr(owner, name, make)
         raise MemoryError("no memory")
 
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=2))
-    make = collectives.one_buffer
-    dist.all_reduce(torch.ones(40000))
-    if dist.get_rank() == 1:
-        collectives.one_buffer = fail
-    for value in 2, 3:
-        values = torch.full((40000,), float(value))
+    net = DistributedDataParallel(model())
+    owner, name = ((slimpi._sums.Sum, "prepare") if by_model else
+                   (slimpi._collectives, "one_buffer"))
+    make = getattr(owner, name)
+    for value in 1, 2, 3:
+        if value == 2 and dist.get_rank() == 1:
+            setattr(owner, name, fail)
         try:
-            dist.all_reduce(values)
+            if by_model:
+                net(torch.full((4, 300), float(value))).sum().backward()
+                values = next(net.parameters()).grad.flatten()
+            else:
+                dist.all_reduce(values := torch.full((40000,), float(value)))
             say(f"{value}: {values[0].item():g}")
-        except BaseException as error:
-            say(f"{value}: {str(error).splitlines()[0]}")
+        except Exception as error:
+            say(f"{value}: {' '.join(str(error).split())}")
 
 
 CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
@@ -185,7 +191,8 @@ CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
          "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)),
          "minus": lambda: ends(lambda: sys.exit(-1)), "killed": lambda: killed(signal.SIGKILL),
          "interrupted": lambda: killed(signal.SIGINT),
-         "timeouts": timeouts, "missed": missed, "smaller": smaller, "broken": broken,
+         "timeouts": timeouts, "missed": lambda: missed(False),
+         "missed_bucket": lambda: missed(True), "smaller": smaller, "broken": broken,
          "reconfigure": reconfigure}
 
 

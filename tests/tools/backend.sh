@@ -104,7 +104,8 @@ for i in 0 1; do
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
 # Ranks that end before the others, that are killed, that wait: no launcher ends them.
-cases="hand status minus exit gone killed interrupted timeouts missed smaller broken"
+cases="hand status minus exit gone killed interrupted timeouts missed missed_bucket smaller
+  broken"
 [ "$version" -lt 207 ] || cases="$cases fsdp"
 [ "$version" -lt 215 ] || cases="$cases reconfigure"
 status=0
@@ -127,7 +128,10 @@ ended gone '0 0' '^gone 0 works on' 'program has ended here, and rank 1 has ende
 ended killed '0 -9' '^killed 0 .*rank 1 has ended without MPI_Finalize'
 ended interrupted '0 -2' '^interrupted 0 .*rank 1 has ended without MPI_Finalize'
 ended timeouts '0 0' '^timeouts 0 raised: ' '^timeouts 0 lowered: .*2 s'
-ended missed '0 0' '^missed 1 2: no memory' '^missed 1 3: .*this rank has missed an earlier sum'
+for case in missed missed_bucket; do
+  ended $case '0 0' "^$case 1 2: .*no memory" "^$case 1 3: .*this rank has missed an earlier sum" \
+    "^$case 0 2: .*slimpi: "
+done
 ended smaller '0 0' '^smaller 0 2' 'group of 2 ranks where the launcher started 3, so nothing'
 ended broken '0 0' '^broken 0 2' 'all sums stay with gloo: rank 1: OSError: libmpi.so.12: cannot'
 case $cases in

@@ -98,7 +98,9 @@ world = types.SimpleNamespace(
     start_sum=lambda comm, address, count, *more: say("MPI_Iallreduce", address, count),
     finish_sum=lambda requests: say("MPI_Wait"))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
-                              _world=world, _comms=types.SimpleNamespace(worker=worker),
+                              _world=world, _comms=types.SimpleNamespace(
+                                  worker=worker, in_step=types.SimpleNamespace(
+                                      check=lambda: None, note=lambda error: None)),
                               _keeps_state=False, _streams={},
                               _held=[], _layouts={}, _exact_comm="exact", algorithm="bytegrad",
                               summed=0,

@@ -43,8 +43,8 @@ def _float_buffer(array):
     return array.ctypes.data, array.size, kind == "float64"
 
 
-def _encodable(name, function):
-    """Returns the name of an array, which must be a text. function: what the program called."""
+def _checked_name(name, function):
+    """Returns the name of an array, which must be a str. function: what the program called."""
     if not isinstance(name, str):
         raise TypeError(f"slimpi.{function}: name= must be a str, not {type(name).__name__}: pass "
                         "str(name)")
@@ -56,7 +56,7 @@ def allreduce(array, name=None):
     returns it. Error feedback and PowerSGD keep state for an array by its name, so give it the same
     name at each call. Options are set by variables SLIMPI_NAME or by arguments of slimpi-run. Only
     float32 is compressed."""
-    name = _encodable("" if name is None else name, "allreduce")
+    name = _checked_name("" if name is None else name, "allreduce")
     address, count, double = _float_buffer(array)
     if getattr(array, "is_cuda", False):
         import torch
@@ -75,13 +75,13 @@ def get_state(name):
     """Returns, for a checkpoint, the bytes that error feedback or PowerSGD keeps on this rank for
     the array that allreduce() sums under this name; None if nothing is kept."""
     world, comm = _default()
-    return world.worker.do(world.mpi.get_state, comm, _encodable(name, "get_state"))
+    return world.worker.do(world.mpi.get_state, comm, _checked_name(name, "get_state"))
 
 
 def set_state(name, state):
     """Makes the next allreduce() of this name continue from a state that get_state() returned on
     the same rank of a job of the same size. Call it on all ranks."""
     world, comm = _default()
-    if not world.worker.do(world.mpi.set_state, comm, _encodable(name, "set_state"), state):
+    if not world.worker.do(world.mpi.set_state, comm, _checked_name(name, "set_state"), state):
         raise Error(f"the state of {name} is not of rank {world.rank} of {world.size}: each rank "
                     "needs its own")

@@ -27,7 +27,7 @@ from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
 from ._sums import FLOAT_BYTES, end_streams, floats_of, one_buffer, share_out
 from ._work import SumWork
-from ._world import Worker, world as _world
+from ._world import InStep, Worker, world as _world
 
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # for MPI_Comm_create_group; higher ones are of _model_comms
@@ -53,7 +53,7 @@ class Collectives:
         self._lock, self.memory = threading.Lock(), Memory()
         self.weights = None  # Gathers; None: this group leaves all of them to the backend
         self._left = "in a group of one rank" if size == 1 else None
-        self._missed = None  # the error of the first sum that this rank alone has not made
+        self._in_step = InStep()
         self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
@@ -309,24 +309,16 @@ class Collectives:
     def _begin(self, one, seconds, *arguments):
         """Runs a Work, or notes that its timeout has ended it before. Called in the thread."""
         if one.is_completed():
-            self._missed = self._missed or one.error
+            self._in_step.miss(one.error)
         one.run(self._run, seconds, *arguments)
+        self._in_step.note(one.error)
 
     def _run(self, seconds, results, function, *arguments):
-        """Calls a function that makes sums, with a timeout of `seconds`. Once this rank has missed
-        a sum, it makes no others, because MPI would add its values to those of an earlier sum of
-        the other ranks, which get an error at their timeout. Called in the group's thread."""
-        if self._missed is not None:
-            raise Error(f"this rank has missed an earlier sum of the group ({self._missed!r}), so "
-                        "its sums no longer belong to those of the other ranks")
+        """Calls a function that makes sums, with a timeout of `seconds`. Called in the group's
+        thread."""
+        self._in_step.check()
         self._seconds = seconds
-        try:
-            function(*arguments)
-        except Error:  # of MPI, which the other ranks get, too
-            raise
-        except BaseException as error:  # such as no memory, which the other ranks do not know of
-            self._missed = error
-            raise
+        function(*arguments)
         for result in results[:1]:  # all are on one device
             end_streams(result)
 

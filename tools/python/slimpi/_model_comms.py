@@ -6,6 +6,8 @@ import weakref
 
 import torch.distributed as dist
 
+from ._world import InStep
+
 _TAGS = range(16384, 32767)  # for MPI_Comm_create_group; Collectives use the tags below
 
 _all = {}  # by id
@@ -19,6 +21,7 @@ class ModelComms:
         self.key, self.worker = key, world.new_worker()
         self.group = weakref.ref(group)  # the group that uses this object
         self.uses = self.models = 0      # how many later groups, and models, have used it
+        self.in_step = InStep()
         self._ended = {}  # by number of a model that has ended: the names of its tensors
         self._world = world
         ranks, options, exact, name = key

@@ -201,9 +201,12 @@ class Iteration:
     def _start(self, state, bucket, one, last):
         state._room.acquire()
         bucket.run(self._begin, state, one, last, ends=False)
+        for begun in (bucket, *self._exact):
+            state._comms.in_step.note(begun.error)
         state._finish(functools.partial(self._finish, state, bucket, one, last))
 
     def _begin(self, state, one, last):
+        state._comms.in_step.check()
         if one is not None:
             one.prepare()
             if one.rest is not None:

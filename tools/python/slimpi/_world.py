@@ -81,6 +81,31 @@ class Worker:
         return outcome.result()
 
 
+class InStep:
+    """Whether this rank has made all sums that the other ranks have made on some communicators.
+    Once it has missed one, it must make no others, because MPI would add its values to those of an
+    earlier sum of the other ranks. These get an error at their timeout."""
+
+    def __init__(self):
+        self._missed = None
+
+    def check(self):
+        """Fails if this rank has missed a sum. Called before each sum."""
+        if self._missed is not None:
+            raise Error(f"this rank has missed an earlier sum ({self._missed!r}), so its sums no "
+                        "longer belong to those of the other ranks")
+
+    def miss(self, error):
+        """Notes that an error has kept this rank from a sum."""
+        self._missed = self._missed or error
+
+    def note(self, error):
+        """Notes the outcome of a sum that this rank began. The other ranks get an Error, too, but
+        do not know of other exceptions, such as no memory."""
+        if error is not None and not isinstance(error, Error):
+            self.miss(error)
+
+
 class World:
     """This process in MPI_COMM_WORLD."""
 
