@@ -147,9 +147,9 @@ bool is_packed(const comm::Call& call) {
 }
 
 // buckets_of() returns the buckets of the codec packed, which begin at multiples of their length.
-// Its tiles (buckets that share a budget of bits) may begin anywhere. So tiles_of() returns blocks
-// of Format::bucket elements instead: a tile that touches a block also reaches into no others than
-// the two beside it.
+// The codec's tiles (buckets that share a budget of bits) may begin anywhere. So tiles_of() returns
+// blocks of Format::bucket elements instead: a tile that touches a block reaches no further than
+// into the two blocks beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }

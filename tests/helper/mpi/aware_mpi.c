@@ -5,19 +5,13 @@
  * time of the send; a program that writes to the memory while the message is in flight is ended.
  * With AWARE_RANK in the environment, only that rank of the job has this MPI. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void* next(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == NULL) abort();
-  return found;
-}
-#define NEXT(name) ((__typeof__(&name))next(#name))
+#include "tests/helper/mpi/next.h"
 
 static int aware(void) {
   const char *const wanted = getenv("AWARE_RANK"), *rank = getenv("OMPI_COMM_WORLD_RANK");

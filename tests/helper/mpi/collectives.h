@@ -42,6 +42,15 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
   return count;
 }
 
+/* Starts a persistent request, and returns when the request is complete. */
+static inline int complete(const char* collective, MPI_Request* request) {
+  const int persistent = strstr(collective, "_init") != NULL;
+  int code = persistent ? MPI_Start(request) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS) code = MPI_Wait(request, MPI_STATUS_IGNORE);
+  if (persistent) MPI_Request_free(request);
+  return code;
+}
+
 /* Gathers the blocks of all ranks. This rank's block is at its place in `in`, a whole vector. In
  * the result of an Allgatherv there are `gap` elements between blocks. `large`: by the function for
  * large counts. Returns MPI's code. */
@@ -83,12 +92,6 @@ static inline int gather_elements(const char* collective, const void* in, void* 
   else if (IS("Allgatherv_init"))
     code = large ? MPI_Allgatherv_init_c(EACH_LARGE, MPI_INFO_NULL, &request)
                  : MPI_Allgatherv_init(EACH, MPI_INFO_NULL, &request);
-  if (strstr(collective, "_init") != NULL && code == MPI_SUCCESS) {
-    code = MPI_Start(&request);
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Request_free(&request);
-    return code;
-  }
 #endif
 #undef ONE
 #undef ONE_LARGE
@@ -96,7 +99,7 @@ static inline int gather_elements(const char* collective, const void* in, void* 
 #undef EACH_LARGE
 #undef IS
   (void)wide, (void)wide_places;
-  return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+  return code == MPI_SUCCESS ? complete(collective, &request) : code;
 }
 
 /* Makes the sum and returns MPI's code. `large`: by the function for large counts. */
@@ -136,16 +139,10 @@ static inline int sum_elements(const char* collective, const void* in, void* out
   else if (IS("Reduce_scatter_init"))
     code = large ? MPI_Reduce_scatter_init_c(in, out, wide, TAIL, MPI_INFO_NULL, &request)
                  : MPI_Reduce_scatter_init(in, out, blocks, TAIL, MPI_INFO_NULL, &request);
-  if (strstr(collective, "_init") != NULL && code == MPI_SUCCESS) {
-    code = MPI_Start(&request);
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Request_free(&request);
-    return code;
-  }
 #endif
 #undef TAIL
 #undef IS
-  return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+  return code == MPI_SUCCESS ? complete(collective, &request) : code;
 }
 
 static inline int sum_floats(const char* collective, const void* in, void* out, long count,

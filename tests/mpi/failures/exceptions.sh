@@ -102,7 +102,7 @@ $CXX -std=c++20 -x c++ -shared -fPIC -I"$top_srcdir/include" -o throws.so \
   "$top_srcdir/tests/programs/hook_failing.c" || fail "the hook does not compile"
 preload=$without
 export SLIMPI_ALGORITHM="hook:$work/throws.so" HOOK_FAILS="throw 2 1"
-shows "a hook that throws: the program goes on" \
+shows "a hook that throws: the program continues" \
   under 3 "$top_builddir/tests/mpi/values/hooks" errors 20001
 expect "$(sed -n 2p out.txt)" "call 2: 3 of 3 ranks: slimpi: hook:$work/throws.so: encode failed \
 with -1 in call 2: it threw an exception: the hook's own (rank 1)" "all ranks say so"

@@ -27,7 +27,7 @@ run() { # RANKS FAULT [return]: the program continues after errors
 # communicator is compressed; small ones and other communicators go on.
 breaks() { # FAULT
   run 3 "$1" return
-  expect "$status" 0 "$kind, $1: the program goes on"
+  expect "$status" 0 "$kind, $1: the program continues"
   all_ranks 3 '300000 error .*slimpi: ' "$kind, $1: an error on every rank"
   all_ranks 3 '300001 error .*slimpi: ' "$kind, $1: no further call on a broken communicator"
   all_ranks 3 '1000 exact' "$kind, $1: small calls pass"
@@ -48,7 +48,7 @@ all_ranks 3 '300000 error .*slimpi: ' "deaf: an error on every rank"
 # survive that.
 if [ "$way" = blocking ]; then
   SLIMPI_TRACE=$work/trace.%r run 3 send:1:1 leave
-  expect "$status" 0 "longjmp: the program goes on"
+  expect "$status" 0 "longjmp: the program continues"
   all_ranks 3 '300001 error .*slimpi: ' "longjmp: an error on every rank"
   all_ranks 3 '20000 near' "longjmp: another communicator works"
 fi
@@ -73,7 +73,7 @@ export SLIMPI_RANKS_PER_NODE=2
 for row in send:1:1/mpi send:2:2/mpi receive:3:2/mpi send:0:9/mpi send:1:1/shm receive:3:2/shm; do
   export SLIMPI_INTRA="${row#*/}"
   run 4 "${row%/*}" return
-  expect "$status" 0 "two nodes, $row: the program goes on"
+  expect "$status" 0 "two nodes, $row: the program continues"
   all_ranks 4 '300001 error .*slimpi: ' "two nodes, $row: an error on every rank"
   all_ranks 4 '1000 exact' "two nodes, $row: small calls pass"
   all_ranks 4 '20000 near' "two nodes, $row: another communicator works"
@@ -107,7 +107,7 @@ holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.tx
 
 # A message of an agreement can fail, too.
 SLIMPI_ERROR_FEEDBACK=1 run 3 agree:1:14 return
-expect "$status" 0 "agree: the program goes on"
+expect "$status" 0 "agree: the program continues"
 all_ranks 3 '300001 error .*slimpi: ' "agree: an error on every rank"
 all_ranks 3 '1000 exact' "agree: small calls pass"
 
@@ -115,7 +115,7 @@ all_ranks 3 '1000 exact' "agree: small calls pass"
 export SLIMPI_REPORT=$work/report.json
 for poor in 0 2; do
   TEST_NO_MEMORY=$poor:262144 run 3 none return
-  expect "$status" 0 "no memory on rank $poor: the program goes on"
+  expect "$status" 0 "no memory on rank $poor: the program continues"
   all_ranks 12 '[0-9]* exact' "no memory on rank $poor: calls are exact"
   expect "$(report report.json calls passed failure)" 3 "no memory on rank $poor: counted"
   expect "$(report report.json calls compressed)" 1 "no memory on rank $poor: smaller calls"

@@ -17,19 +17,12 @@
  *                  that receives into memory of a message that it has given up says so and aborts
  * Others are messages of 32-bit words, those of agreements have 64-bit words. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "tests/helper/base/children.h"
-
-static void* next(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == NULL) abort();
-  return found;
-}
-#define NEXT(name) ((__typeof__(&name))next(#name))
+#include "tests/helper/mpi/next.h"
 
 /* Returns whether this call of `kind`, which the counter counts, is the one that must fail. */
 static int due(const char* kind, atomic_int* counter) {
