@@ -80,8 +80,10 @@ done
 installed=$(echo "$work"/root/usr/lib/*/libslimpi.so)
 expect "$(root/usr/bin/slimpi-run --dry-run true | head -n 1)" "env LD_PRELOAD=$installed \\" \
   "slimpi-run finds the library"
-holds "the packages do not name the directories of the build" \
-  sh -c '! grep -rIl /usr/local root/usr --exclude-dir=doc --exclude-dir=man'
+for directory in "$top_builddir" "$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")"; do
+  [ "$directory" = /usr ] || holds "the packages do not name $directory" \
+    sh -c '! grep -rIl "$0" root/usr --exclude-dir=doc --exclude-dir=man' "$directory"
+done
 holds "slimpi-tools has slimpi-run" grep -q ' ./usr/bin/slimpi-run$' slimpi-tools.txt
 holds "slimpi-tools needs what its programs link" \
   grep -q '^libc6 .*libstdc++6 .*python3' slimpi-tools.depends
