@@ -6,6 +6,7 @@
  * communicators and blocks in MPI. HOOK_FAILS="what call rank" in the environment makes it fail
  * there: open, encode, decode, bound (its codes are longer than that said), beyond (it writes more
  * than it says), prepare, allreduce; throw, in encode, where it is built as C++. */
+#define _POSIX_C_SOURCE 200112L /* unsetenv */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
