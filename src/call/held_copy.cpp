@@ -4,6 +4,7 @@
 // call, at each start. The function that completes the request copies the result back.
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/exceptions.h"
 #include "call/entry.h"
@@ -20,8 +21,8 @@ namespace {
 // counts while it is active.
 class HeldCopy final : public Held {
  public:
-  HeldCopy(Runtime& its_runtime, const Request& request, bool is_persistent)
-      : Held(its_runtime, request.comm, 0, is_persistent), call(its_runtime, request) {}
+  HeldCopy(Runtime& its_runtime, StagedCall its_call, bool is_persistent)
+      : Held(its_runtime, its_call.copy().comm, 0, is_persistent), call(std::move(its_call)) {}
 
   // From now on MPI uses the copies.
   void started() override { set_in_flight(true); }
@@ -76,14 +77,15 @@ int begin_staged(const Request& request, void* handle, bool persistent,
   std::shared_ptr<HeldCopy> made;
   HeldRequests::Entry entry;
   const Status status = caught([&] {
-    made = std::make_shared<HeldCopy>(*runtime, request, persistent);
+    StagedCall call(*runtime, request);
+    if (!call.needed()) return Status::ok;
+    made = std::make_shared<HeldCopy>(*runtime, std::move(call), persistent);
     entry.push_back(made);
-    if (!made->call.needed()) return Status::ok;
     SLIMPI_TRY(made->call.open());
     return persistent ? Status::ok : made->call.bring_in();
   });
   if (status != Status::ok) return runtime->errors.raise(request.comm, status);
-  if (!made->call.needed()) return next(request);
+  if (made == nullptr) return next(request);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
   made->call.accepted();

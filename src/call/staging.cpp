@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "base/exceptions.h"
@@ -215,19 +214,17 @@ Status CallBuffer::bring_back(const std::vector<Span>& parts) {
   return comm::synchronize(on);
 }
 
-StagedCall::StagedCall(Runtime& runtime, const Request& request, Spans spans)
+StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& spans)
     : runtime_(runtime),
       copy_(request),
-      spans_(std::move(spans)),
+      spans_(spans),
       in_place_(request.in == mpi::abi.in_place),
       aliased_(request.in == request.out),
       in_(request.in, spans_.in),
       out_(request.out, spans_.out),
       present_(request.out, spans_.out),
       copies_in_(spans_.valid && !aliased_ && in_.needs_copy()),
-      copies_out_(spans_.valid && out_.needs_copy()) {
-  for (const Block& block : spans_.results) parts_.push_back(spans_.layout.span(block));
-}
+      copies_out_(spans_.valid && out_.needs_copy()) {}
 
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
@@ -235,20 +232,19 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   // A reduce-scatter or all-gather may have been left to MPI before count_blocks() (entry.h) set
   // its counts, so they are set here, in a copy of the request.
   Request measured = request;
-  const int ranks = ranks_with_blocks(api, request);
-  int rank = 0;
-  if (request.collective != Collective::allreduce) {
-    api.Comm_rank(request.comm, &rank);
-    count_blocks(measured, rank, ranks);
-  }
   const bool in_place = request.in == mpi::abi.in_place;
   Spans found;
+  if (request.collective != Collective::allreduce) {
+    found.ranks = ranks_with_blocks(api, request);
+    api.Comm_rank(request.comm, &found.rank);
+    count_blocks(measured, found.rank, found.ranks);
+  }
   const auto type = request.datatype;
   if (request.gathers()) {
     ElementLayout sent;
     found.valid =
         measured.count > 0 &&
-        find_span(api, type, end_of_blocks(measured, ranks), &found.layout, &found.out) &&
+        find_span(api, type, end_of_blocks(measured, found.ranks), &found.layout, &found.out) &&
         (in_place || find_span(api, request.sent.datatype, request.sent.count, &sent, &found.in));
   } else {
     found.valid = measured.count > 0 &&
@@ -256,35 +252,44 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
                   find_span(api, type, in_place ? measured.count : measured.result_count(),
                             &found.layout, &found.out);
   }
-  if (found.valid) find_results(measured, rank, ranks, &found);
   return found;
 }
 
 // Finds the blocks of the result. The own block of an all-gather in place is only read.
-void StagedCall::find_results(const Request& measured, int rank, int ranks, Spans* found) {
+void StagedCall::find_results() {
   const auto add = [&](const Block& block) {
     if (block.count == 0) return;
-    auto& results = found->results;
-    if (!results.empty() && results.back().first + results.back().count == block.first)
-      results.back().count += block.count;
+    if (!results_.empty() && results_.back().first + results_.back().count == block.first)
+      results_.back().count += block.count;
     else
-      results.push_back(block);
+      results_.push_back(block);
   };
-  if (!measured.gathers()) add({0, measured.result_count()});
-  for (int each = 0; measured.gathers() && each < ranks; ++each)
-    if (each != rank || measured.in != mpi::abi.in_place)
-      add({measured.blocks.place_of(each), measured.blocks.of(each)});
-  found->gaps =
-      std::any_of(found->results.begin(), found->results.end(),
-                  [&](const Block& block) { return found->layout.has_gaps(block); });
+  const BlockCounts& blocks = copy_.blocks;
+  switch (copy_.collective) {
+    case Collective::allreduce:
+      add({0, copy_.count});
+      break;
+    case Collective::reduce_scatter:
+      add({0, blocks.of(spans_.rank)});
+      break;
+    case Collective::allgather:
+      for (int rank = 0; rank < spans_.ranks; ++rank)
+        if (rank != spans_.rank || !in_place_) add({blocks.place_of(rank), blocks.of(rank)});
+      break;
+  }
+  for (const Block& block : results_) {
+    parts_.push_back(spans_.layout.span(block));
+    gaps_ = gaps_ || spans_.layout.has_gaps(block);
+  }
 }
 
 Status StagedCall::open() {
   if (copies_out_) {
+    find_results();
     SLIMPI_TRY(out_.open(runtime_.statistics));
     copy_.out = out_.pointer();
     if (aliased_) copy_.in = copy_.out;
-    if (spans_.gaps) SLIMPI_TRY(present_.open(runtime_.statistics));
+    if (gaps_) SLIMPI_TRY(present_.open(runtime_.statistics));
   }
   if (copies_in_) {
     SLIMPI_TRY(in_.open(runtime_.statistics));
@@ -296,12 +301,12 @@ Status StagedCall::open() {
 Status StagedCall::bring_in() {
   // The output is copied in if it is also the input, or if there are bytes between its elements,
   // because bring_back() overwrites these bytes unless it knows where they are.
-  if (copies_out_ && (in_place_ || aliased_ || spans_.gaps)) SLIMPI_TRY(out_.bring_in());
+  if (copies_out_ && (in_place_ || aliased_ || gaps_)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }
 
 void StagedCall::accepted() {
-  if (copies_out_ && spans_.gaps)
+  if (copies_out_ && gaps_)
     (void)caught([&] { find_pieces(copy_, spans_.layout, &pieces_); });
 }
 
@@ -320,7 +325,7 @@ Status StagedCall::bring_back() {
 void StagedCall::merge() {
   const auto* const from = static_cast<const std::byte*>(out_.pointer());
   auto* const to = static_cast<std::byte*>(present_.pointer());
-  for (const Block& block : spans_.results)
+  for (const Block& block : results_)
     for (std::int64_t i = block.first; i < block.first + block.count; ++i)
       for (const Span& piece : pieces_) {
         const std::ptrdiff_t place = std::ptrdiff_t(i) * spans_.layout.extent + piece.low;

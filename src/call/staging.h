@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -48,6 +49,12 @@ struct ElementLayout {
 class CallBuffer {
  public:
   CallBuffer(const void* program, const Span& span);
+  CallBuffer(CallBuffer&& other) noexcept
+      : program_(other.program_),
+        span_(other.span_),
+        location_(other.location_),
+        buffer_(std::exchange(other.buffer_, nullptr)),
+        copy_(other.copy_) {}
   ~CallBuffer();
   CallBuffer(const CallBuffer&) = delete;
   CallBuffer& operator=(const CallBuffer&) = delete;
@@ -93,13 +100,12 @@ class StagedCall {
   struct Spans {
     Span in, out;
     bool valid = false;
-    ElementLayout layout = {};        // of the result
-    std::vector<Block> results = {};  // what MPI writes
-    bool gaps = false;                // some bytes of `results` belong to no element
+    ElementLayout layout = {};  // of the result
+    int rank = 0, ranks = 0;    // of a call with blocks
   };
-  StagedCall(Runtime& runtime, const Request& request, Spans spans);
+  StagedCall(Runtime& runtime, const Request& request, const Spans& spans);
   static Spans measure(const Request& request);
-  static void find_results(const Request& measured, int rank, int ranks, Spans* found);
+  void find_results();
   void merge();
 
   Runtime& runtime_;
@@ -109,8 +115,11 @@ class StagedCall {
   CallBuffer in_, out_;
   CallBuffer present_;  // what the program has in the output when the call is complete
   const bool copies_in_, copies_out_;
-  std::vector<Span> parts_;   // the bytes of spans_.results
-  std::vector<Span> pieces_;  // of one element, if there are gaps; empty: not known
+  // Set by open() if the output is copied, so that other calls allocate nothing.
+  std::vector<Block> results_;  // what MPI writes
+  std::vector<Span> parts_;     // the bytes of results_
+  bool gaps_ = false;           // some bytes of results_ belong to no element
+  std::vector<Span> pieces_;    // of one element, if there are gaps; empty: not known
 };
 
 }  // namespace slimpi::call

@@ -42,3 +42,11 @@ the hook sign                | 2   | algorithm=hook:$work/sign.so | steady 16384
 left to MPI                  | 2   | algorithm=off             | steady 16384 100 50 Allreduce
 too small                    | 2   |                           | steady 1000 100 50 Allreduce
 END
+
+# The process has memory that MPI cannot access, but these buffers are not in it.
+preload=$preload:$top_builddir/.libs/libslimpi_protected.so
+rows "out 1 ^0 allocations in [0-9]* calls$" <<END
+left to MPI, with a device   | 2   | algorithm=off             | steady 16384 100 50 Allreduce
++ reduce-scatter, with a device | 2 | algorithm=off            | steady 16384 100 50 Reduce_scatter
+nonblocking, with a device   | 2   | algorithm=off             | steady 16384 100 50 Iallreduce
+END
