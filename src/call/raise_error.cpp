@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/call_locals.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
@@ -39,15 +41,15 @@ class OutsideCalls {
 // Returns the MPI error code for a kind of failure, which is created at its first use. MPI has room
 // for few codes, so all failures of a kind share one, whose text is that of the latest failure.
 // Failures that ULFM has classes for get MPI's own codes, because programs ask for these classes.
-// Without a lock, because MPI may call the program's error handler if it has no room: of two codes
-// that threads create at once, the first is kept.
+// If MPI has no room, it may call the program's error handler, so this function runs in
+// OutsideCalls and without a lock: of two codes that threads create at once, the first is kept.
 int Errors::code_of(Status status, const std::string& text) {
   if (status == Status::rank_failed) return mpi::abi.err_proc_failed;
   if (status == Status::revoked) return mpi::abi.err_revoked;
   const mpi::Api& api = runtime_.api;
   const auto once = [](std::atomic<int>& kept, const auto& create) {
     int known = kept, made = 0;
-    if (known != 0 || create(&made) != mpi::kSuccess) return known;
+    if (known != 0 || programs_code([&] { return create(&made); }) != mpi::kSuccess) return known;
     return kept.compare_exchange_strong(known, made) ? made : known;
   };
   const int of_class = once(class_, [&](int* made) { return api.Add_error_class(made); });
@@ -72,9 +74,10 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   int code = mpi::abi.err_other, rank = 0;
   comm = existing(comm);
   if (comm != mpi::abi.comm_null) api.Comm_rank(comm, &rank);
+  std::string text;
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
-    code = code_of(status, "slimpi: " + describe_failure(status));
+    text = "slimpi: " + describe_failure(status);
     // Every rank has found the same failed hook, so only rank 0 logs it.
     if (logging == Logging::here && (status != Status::hook || rank == 0)) log_it();
   });
@@ -87,9 +90,10 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
     }
     abort_job(comm);
   }
-  if (comm == mpi::abi.comm_null) return code;
   const CallersFloats environment;
   const OutsideCalls outside;
+  if (!text.empty()) (void)caught([&] { code = code_of(status, std::exchange(text, {})); });
+  if (comm == mpi::abi.comm_null) return code;
   return programs_code([&] {  // the error handler
     api.Comm_call_errhandler(comm, code);
     return code;

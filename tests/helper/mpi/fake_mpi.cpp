@@ -21,7 +21,7 @@ int size_of(MPI_Comm comm) {
   return comm == MPI_COMM_SELF ? 1 : 2;
 }
 
-int refuse_comm() {
+int refuse() {
   if (fake_mpi().error_handler) fake_mpi().error_handler();
   return kErrorOfHandler;
 }
@@ -54,7 +54,7 @@ int PMPI_Comm_rank(MPI_Comm, int* rank) {
   return MPI_SUCCESS;
 }
 int PMPI_Comm_test_inter(MPI_Comm comm, int* flag) {
-  if (comm == kInvalidComm) return refuse_comm();
+  if (comm == kInvalidComm) return refuse();
   *flag = comm == kIntercommunicator ? 1 : 0;
   return MPI_SUCCESS;
 }
@@ -73,11 +73,15 @@ int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
   return MPI_SUCCESS;
 }
 int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* found) {
-  if (comm == kInvalidComm) return refuse_comm();
+  if (comm == kInvalidComm) return refuse();
   const auto entry = g_attributes.find({comm, keyval});
   *found = entry != g_attributes.end() ? 1 : 0;
   if (*found != 0) *static_cast<void**>(value) = entry->second;
   return MPI_SUCCESS;
+}
+
+int PMPI_Add_error_class(int*) {
+  return refuse();
 }
 
 int PMPI_Info_get_nkeys(MPI_Info, int* keys) {
