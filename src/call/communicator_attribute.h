@@ -32,8 +32,19 @@ class Registry {
   // the code for the program.
   comm::Communicator* find_or_follow(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
-  // Returns slimpi's state if there is one already, otherwise null. Calls no MPI function.
+  // Returns slimpi's state if there is one already, otherwise null. Calls no MPI function. For
+  // threads that know that no other thread frees the communicator; others call use().
   comm::Communicator* find(mpi::Comm comm);
+
+  // Calls use(communicator) if `comm` still is the communicator whose state has this id, and the
+  // program has not freed it. A thread that frees the communicator waits until use() returns, so
+  // use() must not call MPI. May be called with HoldFibers (queue.h), as fibers do.
+  template <typename Use>
+  void use(mpi::Comm comm, std::uint64_t id, const Use& use) {
+    const std::lock_guard lock(mutex_);
+    for (comm::Communicator* const known : followed_)
+      if (known->user() == comm && known->id == id && !known->freed()) use(*known);
+  }
 
   // Returns the largest communicator that slimpi follows and that the program has not freed, or
   // null.

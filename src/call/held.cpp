@@ -102,8 +102,9 @@ Held::~Held() {
 
 mpi::Comm Held::comm_for_errors() const {
   if (of_comm == 0) return comm;
-  const comm::Communicator* const known = runtime.communicators.find(comm);
-  return known != nullptr && known->id == of_comm && !known->freed() ? comm : mpi::abi.comm_world;
+  mpi::Comm found = mpi::abi.comm_world;
+  runtime.communicators.use(comm, of_comm, [&](const comm::Communicator&) { found = comm; });
+  return found;
 }
 
 void Held::set_in_flight(bool in_flight) {

@@ -59,7 +59,10 @@ class PersistentSum final : public HeldSum {
   int make_request() { return own_.exchange().make_completion(&handle); }
 
   void started() override;
-  void before_free() override { wait_for_sums(own_); }
+  void before_free() override {
+    remove_sum(*this);  // left over from a start that the program's error handler has left
+    wait_for_sums(own_);
+  }
   bool freed() override {
     end_starts();
     return true;
@@ -77,18 +80,19 @@ class PersistentSum final : public HeldSum {
 };
 
 void PersistentSum::started() {
-  comm::Communicator* parent = runtime.communicators.find(comm);
-  if (parent != nullptr && parent->id != of_comm) parent = nullptr;
-  if (parent != nullptr) own_.exchange().set_timeout(parent->exchange().timeout());
   const bool bypassed = !Runtime::on;
   bypass = bypassed ? std::optional(BypassReason::off) : std::nullopt;
+  {
+    const HoldFibers held;  // for count_in_order(), whose lock comes before that of use()
+    runtime.communicators.use(comm, of_comm, [&](comm::Communicator& parent) {
+      own_.exchange().set_timeout(parent.exchange().timeout());
+      // A start counts for SLIMPI_CALLS_PER_STEP like any other sum on the program's communicator,
+      // unless slimpi is off.
+      if (!bypassed) count_in_order(parent);
+    });
+  }
   begin_sum(*this);
-  // A start counts for SLIMPI_CALLS_PER_STEP like any other sum on the program's communicator,
-  // unless slimpi is off.
-  if (bypassed)
-    count_bypass(runtime, BypassReason::off, own_, request);
-  else if (parent != nullptr)
-    count_in_order(*parent);
+  if (bypassed) count_bypass(runtime, BypassReason::off, own_, request);
 }
 
 // Compares the ranks' counts, because a sum with counts that differ would hang at its first start.

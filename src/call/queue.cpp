@@ -197,7 +197,9 @@ void wait_until_idle(const comm::Communicator* communicator) {
   const auto is_idle = [&] {
     const std::lock_guard lock(queues().mutex);
     return std::none_of(queues().busy.begin(), queues().busy.end(), [&](const auto& queue) {
-      return communicator == nullptr || queue->communicator == communicator;
+      return (communicator == nullptr || queue->communicator == communicator) &&
+             std::any_of(queue->sums.begin(), queue->sums.end(),
+                         [](const auto& sum) { return sum->accepted; });
     });
   };
   if (!sums_in_flight() || Fiber::inside()) return;
@@ -238,7 +240,9 @@ HoldFibers::~HoldFibers() {
 
 bool add_sum(std::shared_ptr<HeldSum> sum) {
   const HoldFibers held;
-  if (sum->runs()) return false;
+  // A sum that was queued and neither accepted nor removed is left over from a start that the
+  // program's error handler has left, and can begin now.
+  if (sum->runs()) return !sum->accepted;
   // Without a helper thread, sums make progress only inside the program's MPI calls.
   Queues& all = queues();
   if (!all.has_helper) all.has_helper = start_thread(&all.helper, &help);
@@ -264,6 +268,7 @@ void begin_sum(HeldSum& sum) noexcept {
 
 void remove_sum(HeldSum& sum) noexcept {
   const HoldFibers held;
+  if (sum.accepted) return;
   sum.take_back();
   for (const auto& queue : queues().busy)
     std::erase_if(queue->sums, [&](const auto& one) { return one.get() == &sum; });

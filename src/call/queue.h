@@ -20,7 +20,7 @@ class HeldSum;
 void enter_fibers() noexcept;
 
 // Adds a sum to the queue of its communicator, where it waits for begin_sum(). Returns false if the
-// sum is in the queue already, because its request is active.
+// sum has begun already, because its request is active.
 bool add_sum(std::shared_ptr<HeldSum> sum);
 
 // Lets a sum that add_sum() has queued begin as soon as it is the first in its queue. Called once
@@ -28,8 +28,8 @@ bool add_sum(std::shared_ptr<HeldSum> sum);
 // returns.
 void begin_sum(HeldSum& sum) noexcept;
 
-// Removes a sum that add_sum() has queued and that has not begun, because MPI has refused its
-// request.
+// Removes a sum that add_sum() has queued, because MPI has refused its request. Does nothing if the
+// sum has begun.
 void remove_sum(HeldSum& sum) noexcept;
 
 // Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator because

@@ -11,6 +11,7 @@
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "call/entry.h"
+#include "call/held_sum.h"
 #include "call/queue.h"
 #include "call/runtime.h"
 #include "tests/helper/mpi/fake_mpi.h"
@@ -124,6 +125,64 @@ UNIT_TEST(an_error_handler_runs_without_a_lock) {
   }
   test::fake_mpi().error_handler = nullptr;
   assert_true(others_can_enter());
+}
+
+// MPI may call the error handler when slimpi makes an error code. The handler leaves the call.
+UNIT_TEST(an_error_handler_leaves_no_call_behind) {
+  static jmp_buf back;
+  Runtime& runtime = *Runtime::get();
+  const auto& communicator = *runtime.communicators.find_or_follow(mpi::abi.comm_world);
+  test::fake_mpi().error_handler = [] { longjmp(back, 1); };
+  if (setjmp(back) == 0) {
+    const ActiveCall active(communicator.subject(1000));
+    (void)runtime.errors.raise(communicator.user(), Status::internal);
+    fail();
+  }
+  test::fake_mpi().error_handler = nullptr;
+  assert_null(ActiveCall::current());
+}
+
+// A persistent sum whose request MPI completes at once.
+class StartedSum final : public call::HeldSum {
+ public:
+  StartedSum(Runtime& its_runtime, comm::Communicator& on, const algorithm::Decision& its_decision)
+      : HeldSum(its_runtime, on, on, floats(), &its_decision) {}
+  void started() override {
+    bypass = BypassReason::off;
+    call::begin_sum(*this);
+  }
+  int completions = 0;
+
+ private:
+  void complete() override { ++completions; }
+};
+
+// MPI calls the error handler in MPI_Start, and the handler leaves it. Nothing waits for the sum,
+// and the program can start it again.
+UNIT_TEST(a_start_that_was_left_can_be_repeated) {
+  static jmp_buf back;
+  Runtime& runtime = *Runtime::get();
+  auto& communicator = *runtime.communicators.find_or_follow(mpi::abi.comm_world);
+  const algorithm::Decision decision;
+  const auto sum = std::make_shared<StartedSum>(runtime, communicator, decision);
+  call::HeldRequests::Entry entry{sum};
+  std::byte handle[8];
+  sum->handle = mpi::Request(17);
+  mpi::write(handle, sum->handle);
+  call::HeldRequests::instance().add(entry);
+  if (setjmp(back) == 0) {
+    (void)call::start_requests(1, handle, [](int, void*) -> int { longjmp(back, 1); });
+    fail();
+  }
+  sum->set_in_flight(true);  // as if another sum ran
+  call::wait_for_sums(communicator);
+  const auto start = [](int, void*) { return mpi::kSuccess; };
+  assert_int_equal(call::start_requests(1, handle, start), mpi::kSuccess);
+  assert_int_equal(sum->completions, 1);
+  assert_int_equal(call::start_requests(1, handle, start), mpi::kSuccess);
+  assert_int_equal(sum->completions, 2);
+  (void)call::HeldRequests::instance().take(*sum);
+  call::end_helper();
 }
 
 UNIT_TEST(the_switch_turns_off_and_on) {
