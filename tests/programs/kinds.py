@@ -91,6 +91,14 @@ def gradients():
     flat = random()
     one, optimizer = parameter(flat[1:])
     exact("a count before gradients", flat)
+    flat = random()
+    optimizers = [parameter(flat[first:LONG // 4 * 3])[1] for first in (0, LONG // 4)]
+    exact("values behind gradients that overlap", flat)
+    del optimizers
+    flat = random(2 * LONG)
+    one, optimizer = parameter(flat.view(-1, 2)[:, 0])
+    exact("values between those of a gradient", flat[:-1])
+    compressed("a gradient that has values of others between its own", one.grad)
     exact("a copy of a gradient", one.grad.clone())
     assert slimpi.torch._functions._kinds.kind() is None
     look, calls = slimpi.torch._gradients._look, []
