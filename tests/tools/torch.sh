@@ -355,7 +355,7 @@ expect "$status" 0 "the package: exit status"
 
 # Programs that use models and gradients in unusual ways.
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
-expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 24 " "habits of programs"
+expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 32 " "habits of programs"
 
 # A checkpoint: the bits of the run that was not interrupted. The second has a short bucket. The
 # last three keep no state between sums, but their bits depend on the buckets.

@@ -27,7 +27,8 @@ from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
 from ._sums import FLOAT_BYTES, end_streams, floats_of, one_buffer, share_out
 from ._work import SumWork
-from ._world import InStep, Worker, world as _world
+from ._worker import Worker
+from ._world import InStep, world as _world
 
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # for MPI_Comm_create_group; higher ones are of _model_comms
@@ -95,7 +96,7 @@ class Collectives:
         self._rules = mine["options"]["rules"]
         self._all = mine["options"]["sums"] == "all"
         self.algorithm = world.mpi.option("algorithm")
-        world.groups.add(self)
+        world.groups[id(self)] = self
         self._bucket = bytes_of(world.mpi.option("bucket"))
         self.align = alignment(world.mpi, self.algorithm, self._bucket)
         self.weights = Gathers(self._name, self._rules, self.algorithm, self._bucket,
