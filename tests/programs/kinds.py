@@ -142,6 +142,33 @@ def threads():
     others[0].grad = random()
     compressed("a gradient of an optimizer that this thread uses now", others[0].grad)
     between_threads()
+    groups_of_threads()
+
+
+def groups_of_threads():
+    """Two threads make groups at once, which have different numbers."""
+    from slimpi import _collectives
+    gather, offered, groups = _collectives.gather, threading.Barrier(2), {}
+
+    def gather_late(*arguments):
+        offered.wait(60)
+        return gather(*arguments)
+
+    def make(name):
+        store = dist.PrefixStore(name, dist.distributed_c10d._get_default_store())
+        groups[name] = _collectives.Collectives(rank, ranks, lambda: 60, "gloo", store,
+                                                lambda: name)
+
+    _collectives.gather = gather_late
+    makes = [threading.Thread(target=make, args=(name,)) for name in ("one", "other")]
+    for thread in makes:
+        thread.start()
+    for thread in makes:
+        thread.join()
+    _collectives.gather = gather
+    assert len({group.number for group in groups.values()}) == 2, "two groups have one number"
+    for group in groups.values():
+        group.free()
 
 
 def between_threads():

@@ -72,7 +72,7 @@ class Collectives:
         try:
             world = _world()
             mine.update(options=options_of(world), rank=world.rank, size=world.size,
-                        number=world.numbers)
+                        number=next(world.numbers))
         except Exception as error:  # of any kind, because the others wait for this rank's answer
             mine["error"] = text_of(error)
         finally:
@@ -87,10 +87,9 @@ class Collectives:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
-        # The number is one that no member has used, so that two groups of the same ranks get
-        # different tags.
-        self.number = self._number = max(answer["number"] for answer in answers)
-        world.numbers = self._number + 1
+        # No other group of the job has this number, even if several threads make groups at once, so
+        # groups that share ranks get different tags.
+        self.number = self._number = answers[0]["number"] * world.size + answers[0]["rank"]
         self._limited = not world.mpi.option("timeout")
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._rules = mine["options"]["rules"]

@@ -10,7 +10,7 @@ from torch._C._distributed_c10d import Work
 
 from ._mpi import Error
 from ._sums import Pending
-from ._worker import guarded
+from ._worker import run_job
 from ._world import give_up, hear_goodbyes
 
 _GRACE_SECONDS = 5  # after the timeout; slimpi's own error, which comes at the timeout, says more
@@ -27,9 +27,9 @@ _watcher = None
 
 def _expire_late():
     if _pending:
-        guarded(hear_goodbyes)
+        run_job(hear_goodbyes)
     for one in list(_pending):
-        guarded(one.check)
+        run_job(one.check)
 
 
 def _watch():

@@ -7,7 +7,7 @@ import traceback
 from concurrent.futures import Future
 
 
-def guarded(job):
+def run_job(job):
     """Calls job(), whose exceptions must not end a thread that has other jobs."""
     try:
         job()
@@ -31,12 +31,12 @@ class Worker:
 
     def _run(self):
         while (job := self._jobs.get()) is not None:
-            guarded(job)
+            run_job(job)
             job = None  # a thread that waits keeps no tensors and no State alive
 
     def submit(self, job):
         if self._thread is None:
-            guarded(job)
+            run_job(job)
         else:
             self._jobs.put(job)
 

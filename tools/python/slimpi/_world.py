@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import itertools
 import math
 import os
 import signal
@@ -67,7 +68,7 @@ class World:
         self.models = 0          # how many models have had the hook of slimpi.torch
         self._limits = {}        # by communicator: the timeout that slimpi was given
         self._summed = set()     # communicators on which start_sum() has made a sum
-        self.numbers = 0         # the next free number of a group, on this rank: see Collectives
+        self.numbers = itertools.count()  # of the groups that this rank makes: see Collectives
         self.groups = weakref.WeakValueDictionary()  # Collectives and States, by id()
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
