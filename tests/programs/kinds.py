@@ -155,7 +155,7 @@ def groups_of_threads():
         return gather(*arguments)
 
     def make(name):
-        store = dist.PrefixStore(name, dist.distributed_c10d._get_default_store())
+        store = dist.FileStore(f"store of {name}", ranks)  # one for all would let a thread wait
         groups[name] = _collectives.Collectives(rank, ranks, lambda: 60, "gloo", store,
                                                 lambda: name)
 
