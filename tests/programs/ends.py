@@ -2,13 +2,16 @@
 # How ranks end that no launcher started: each argument is a case. The process imports PyTorch once
 # and forks two ranks for each case. It prints the case, the exit statuses of the ranks, and "late"
 # if a rank had to be killed. The ranks print lines that begin with the case and their rank. Only
-# `broken` and `missed` know of slimpi.
+# `broken`, `heard` and `missed` know of slimpi.
+import atexit
 import ctypes
 import datetime
 import os
+import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 
 import torch
@@ -55,6 +58,21 @@ def fewer(by_hand, shard=None):
     dist.destroy_process_group()
 
 
+def heard():
+    """An exception in the thread that hears of ranks that have left ends neither it nor the sum."""
+    import slimpi._world  # which slimpi's own name _world hides
+    world = sys.modules["slimpi._world"].World
+    hear, failures = world.hear_goodbyes, [RuntimeError("an error of the test")]
+
+    def fail_once(self):
+        if failures:
+            raise failures.pop()
+        hear(self)
+
+    world.hear_goodbyes = fail_once
+    fewer(True)
+
+
 def status():
     """Only exit() sees the status of this SystemExit. A sum that was given up is still in MPI."""
     fewer(True)
@@ -64,6 +82,52 @@ def status():
 def fsdp():
     from torch.distributed.fsdp import fully_shard
     fewer(False, fully_shard)
+
+
+def at_exit():
+    """From Python 3.12 on, exit handlers can start no thread. The first sums are made there."""
+    dist.init_process_group("gloo")
+    net = DistributedDataParallel(model())
+
+    def refuse(self):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    def sum_up():
+        threading.Thread.start = refuse
+        values = torch.ones(40000)
+        dist.all_reduce(values)
+        dist.all_reduce(values, async_op=True).get_future().wait()
+        steps(net, 2, True)
+        say(f"{values[0].item():g}")
+        dist.destroy_process_group()
+
+    atexit.register(sum_up)
+
+
+def serves():
+    """Another thread makes a server and a connection to it while gloo makes its own."""
+    made, make = [], dist.ProcessGroupGloo
+
+    def serve():
+        server = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(server.getsockname())
+        made.extend((server, client, server.accept()[0], selectors.EpollSelector()))
+        for one in made[:3]:
+            made[3].register(one, selectors.EVENT_READ)
+
+    def make_beside(*arguments, **keywords):
+        thread = threading.Thread(target=serve)
+        thread.start()
+        thread.join()
+        return make(*arguments, **keywords)
+
+    dist.ProcessGroupGloo = make_beside
+    dist.init_process_group("gloo")
+    dist.ProcessGroupGloo, rank = make, dist.get_rank()
+    dist.destroy_process_group()
+    made[1].sendall(b"served")
+    sys.stdout.write(f"{sys.argv[1]} {rank} {made[2].recv(6).decode()}\n")
+    sys.stdout.flush()
 
 
 def leave(end):
@@ -186,7 +250,8 @@ def missed(by_model):
             say(f"{value}: {' '.join(str(error).split())}")
 
 
-CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
+CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp, "heard": heard,
+         "at_exit": at_exit, "serves": serves,
          "exit": lambda: leave(lambda: os._exit(0)),
          "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)),
          "minus": lambda: ends(lambda: sys.exit(-1)), "killed": lambda: killed(signal.SIGKILL),

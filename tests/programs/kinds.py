@@ -91,6 +91,14 @@ def gradients():
     flat = random()
     one, optimizer = parameter(flat[1:])
     exact("a count before gradients", flat)
+    flat = random()
+    optimizers = [parameter(flat[first:LONG // 4 * 3])[1] for first in (0, LONG // 4)]
+    exact("values behind gradients that overlap", flat)
+    del optimizers
+    flat = random(2 * LONG)
+    one, optimizer = parameter(flat.view(-1, 2)[:, 0])
+    exact("values between those of a gradient", flat[:-1])
+    compressed("a gradient that has values of others between its own", one.grad)
     exact("a copy of a gradient", one.grad.clone())
     assert slimpi.torch._functions._kinds.kind() is None
     look, calls = slimpi.torch._gradients._look, []
@@ -134,6 +142,33 @@ def threads():
     others[0].grad = random()
     compressed("a gradient of an optimizer that this thread uses now", others[0].grad)
     between_threads()
+    groups_of_threads()
+
+
+def groups_of_threads():
+    """Two threads make groups at once, which have different numbers."""
+    from slimpi import _collectives
+    gather, offered, groups = _collectives.gather, threading.Barrier(2), {}
+
+    def gather_late(*arguments):
+        offered.wait(60)
+        return gather(*arguments)
+
+    def make(name):
+        store = dist.FileStore(f"store of {name}", ranks)  # one for all would let a thread wait
+        groups[name] = _collectives.Collectives(rank, ranks, lambda: 60, "gloo", store,
+                                                lambda: name)
+
+    _collectives.gather = gather_late
+    makes = [threading.Thread(target=make, args=(name,)) for name in ("one", "other")]
+    for thread in makes:
+        thread.start()
+    for thread in makes:
+        thread.join()
+    _collectives.gather = gather
+    assert len({group.number for group in groups.values()}) == 2, "two groups have one number"
+    for group in groups.values():
+        group.free()
 
 
 def between_threads():

@@ -104,8 +104,8 @@ for i in 0 1; do
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
 # Ranks that end before the others, that are killed, that wait: no launcher ends them.
-cases="hand status minus exit gone killed interrupted timeouts missed missed_bucket smaller
-  broken"
+cases="hand heard status minus exit gone killed interrupted timeouts missed missed_bucket smaller
+  broken at_exit serves"
 [ "$version" -lt 207 ] || cases="$cases fsdp"
 [ "$version" -lt 215 ] || cases="$cases reconfigure"
 status=0
@@ -121,6 +121,9 @@ ended() { # CASE STATUSES [TEXT...]: how the ranks end, and the lines that say s
   done
 }
 ended hand '1 0' '^hand 0 soon: all_reduce: rank 1 takes no part, because it has destroyed'
+ended heard '1 0' '^heard 0 soon: all_reduce: rank 1 takes no part, because it has destroyed'
+ended at_exit '0 0' '^at_exit 0 4' '^at_exit 1 4'
+ended serves '0 0' '^serves 0 served' '^serves 1 served'
 ended minus '0 255'
 ended status '7 0' '^status 0 soon: all_reduce: rank 1 takes no part'
 ended exit '0 0' '^exit 0 works on'

@@ -381,7 +381,10 @@ torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state "$lowrank"
 [ "$status" != 0 ] && grep -q 'load on each its own' err.txt ||
   fail "the checkpoint of another rank is taken"
 
-# Gradients on a GPU: the order of calls, with a fake.
+# Parts of the package by themselves.
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
+PYTHONPATH=$package "$python" "$top_srcdir/tests/programs/package_parts.py" >out.txt 2>err.txt
+expect "$(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "4 " "parts of the package"
+# Gradients on a GPU: the order of calls, with a fake.
 holds "gradients on a GPU" env PYTHONPATH="$package" "$python" \
   "$top_srcdir/tests/tools/torch_gpu.py"

@@ -99,7 +99,8 @@ echo '* * other.weights fp16 *' >weights
 torch 2 --rules weights "$PYTHON" rows.py slimpi
 grep -q 'SLIMPI_RULES: \* \* other.weights fp16 \*: fp16 cannot gather weights' err.txt ||
   fail "a row for weights with another algorithm is accepted"
-# A long gather goes in parts, or at once, on all ranks, also where one rank alone has padding.
+# A long gather goes in parts, or at once, on all ranks, also where one rank alone has padding or
+# gaps between the results.
 cat >uneven.py <<'PROGRAM'
 import sys
 import torch, torch.distributed as dist
@@ -117,6 +118,12 @@ for first, count in padding:
 sums = [_functions.collectives_of(dist.group.WORLD)]
 with _kinds.doing(_kinds.WHOLE, sums, [length], padding):
     dist.all_gather_into_tensor(whole, mine)
+gap = 512 * rank
+held = torch.zeros(2 * length + gap)
+results = [held[one * (length + gap):][:length] for one in range(2)]
+with _kinds.doing(_kinds.WHOLE, sums, [length], padding):
+    dist.all_gather(results, mine)
+assert torch.equal(torch.cat(results), whole) and not held[length:length + gap].any()
 # The padding counts as the value before it. An error is at most half a step of its bucket.
 parts[1][-3:] = parts[1][-4]
 exact = torch.cat(parts).view(-1, 512)

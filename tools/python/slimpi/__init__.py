@@ -56,14 +56,23 @@ def allreduce(array, name=None):
     returns it. Error feedback and PowerSGD keep state for an array by its name, so give it the same
     name at each call. Options are set by variables SLIMPI_NAME or by arguments of slimpi-run. Only
     float32 is compressed."""
-    name = _checked_name("" if name is None else name, "allreduce")
+    return _start_sum(array, _checked_name("" if name is None else name, "allreduce")).result()
+
+
+def _start_sum(array, name=""):
+    """Starts the sum of allreduce(), and returns a future for the array. The sums of all threads
+    have the order in which they were started."""
     address, count, double = _float_buffer(array)
     if getattr(array, "is_cuda", False):
         import torch
         torch.cuda.current_stream(array.device).synchronize()
     world, comm = _default()
-    world.worker.do(world.sum, comm, address, count, double, name)
-    return array
+
+    def sum_up():
+        world.sum(comm, address, count, double, name)
+        return array
+
+    return world.worker.start(sum_up)
 
 
 def _default():

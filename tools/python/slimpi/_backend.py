@@ -64,9 +64,7 @@ class Group(ProcessGroup):
         # keeps gloo from finding addresses of the earlier group.
         made = (store.add("made", 1) - 1) // size
         store = dist.PrefixStore(str(made), store)
-        connections = Connections(
-            lambda: dist.ProcessGroupGloo(store, rank, size, timeout=timeout))
-        gloo = connections.gloo
+        gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         self._gloo = ProcessGroup(rank, size)
         self.of_gradients = _OfGradients(rank, size)
         for group in (self, self._gloo, self.of_gradients):
@@ -74,7 +72,7 @@ class Group(ProcessGroup):
         me = weakref.ref(self)
         self.collectives = Collectives(rank, size, functools.partial(seconds_of, gloo), "gloo",
                                        store, lambda: name_of(me()))
-        self.collectives.close = connections.close
+        self.collectives.close = Connections(store, rank).close
         self.of_gradients._gloo, self.of_gradients.collectives = self._gloo, self.collectives
 
     def getBackendName(self):

@@ -27,7 +27,8 @@ from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
 from ._sums import FLOAT_BYTES, end_streams, floats_of, one_buffer, share_out
 from ._work import SumWork
-from ._world import InStep, Worker, world as _world
+from ._worker import Worker
+from ._world import InStep, world as _world
 
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # for MPI_Comm_create_group; higher ones are of _model_comms
@@ -71,7 +72,7 @@ class Collectives:
         try:
             world = _world()
             mine.update(options=options_of(world), rank=world.rank, size=world.size,
-                        number=world.numbers)
+                        number=next(world.numbers))
         except Exception as error:  # of any kind, because the others wait for this rank's answer
             mine["error"] = text_of(error)
         finally:
@@ -86,16 +87,15 @@ class Collectives:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
-        # The number is one that no member has used, so that two groups of the same ranks get
-        # different tags.
-        self.number = self._number = max(answer["number"] for answer in answers)
-        world.numbers = self._number + 1
+        # No other group of the job has this number, even if several threads make groups at once, so
+        # groups that share ranks get different tags.
+        self.number = self._number = answers[0]["number"] * world.size + answers[0]["rank"]
         self._limited = not world.mpi.option("timeout")
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._rules = mine["options"]["rules"]
         self._all = mine["options"]["sums"] == "all"
         self.algorithm = world.mpi.option("algorithm")
-        world.groups.add(self)
+        world.groups[id(self)] = self
         self._bucket = bytes_of(world.mpi.option("bucket"))
         self.align = alignment(world.mpi, self.algorithm, self._bucket)
         self.weights = Gathers(self._name, self._rules, self.algorithm, self._bucket,

@@ -128,9 +128,13 @@ class Weights:
             result.detach().copy_(row.view_as(result))
 
     def _gather_floats(self, sums, comm, block, rows, spread, adds):
-        # All ranks must decide the same, and not all of them have padding.
-        at_once = not adds and spread.keeps_length() and rows.is_contiguous()
-        if at_once and rows.dtype == block.dtype:
+        # All ranks must gather in the same parts, but maybe only some of them have padding, or
+        # results with gaps between them.
+        step = max(1, _CHUNK // sums.size // self.align) * self.align
+        at_once = not adds and spread.keeps_length() and rows.dtype == block.dtype
+        if at_once and spread.length > step:
+            at_once = sums.sum_exactly([rows.is_contiguous()]) == [sums.size]
+        if at_once and rows.is_contiguous():
             own, mine = rows[sums.rank], spread.spread(block, 1, sums.memory)
             if block.data_ptr() == own.data_ptr() != mine.data_ptr():
                 own.copy_(mine)
@@ -139,7 +143,6 @@ class Weights:
             _world().gather(comm, None if mine.data_ptr() == own.data_ptr() else mine.data_ptr(),
                             rows.data_ptr(), block.numel())
             return
-        step = max(1, _CHUNK // sums.size // self.align) * self.align
         taken = sums.memory.take(block, sums.size * min(step, spread.length))
         block = spread.spread(block, 1, sums.memory)
         for first in range(0, spread.length, step):

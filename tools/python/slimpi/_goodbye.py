@@ -7,13 +7,16 @@ the group a message with the number of sums that it has made there, and a rank t
 later sum gets an error at once. gloo has no such message: its calls fail when a connection is
 closed, which happens when a process ends. But a process whose program has ended still waits for the
 others in MPI, so slimpi closes gloo's connections first."""
+import contextlib
 import ctypes
+import itertools
 import os
 import re
 import socket
+import struct
 import threading
 
-from ._mpi import STATUS_BYTES
+from ._mpi import STATUS_BYTES, Error
 
 _TAG = 1
 _Message = ctypes.c_int64 * 3  # the sender's rank in MPI's world, the group's number, its sums
@@ -31,13 +34,14 @@ class Goodbyes:
         """Tells these ranks of the world that this rank makes no more than `sums` sums of the group
         with this number."""
         mpi, message = self._mpi, _Message(self._rank, number, sums)
+        self._sent.append(message)  # MPI may read it until the process ends
         for rank in ranks:
             if rank != self._rank:
-                request = mpi.handle("MPI_Isend", ctypes.addressof(message),
-                                     ctypes.sizeof(message), mpi.constant("MPI_BYTE"), rank, _TAG,
-                                     self._comm)
-                mpi.call("MPI_Request_free", ctypes.byref(ctypes.c_uint64(request)))
-        self._sent.append(message)  # MPI may read it until the process ends
+                with contextlib.suppress(Error):  # a rank that has failed needs no goodbye
+                    request = mpi.handle("MPI_Isend", ctypes.addressof(message),
+                                         ctypes.sizeof(message), mpi.constant("MPI_BYTE"), rank,
+                                         _TAG, self._comm)
+                    mpi.call("MPI_Request_free", ctypes.byref(ctypes.c_uint64(request)))
 
     def received(self):
         """Returns the messages that have arrived since the last call."""
@@ -55,69 +59,74 @@ class Goodbyes:
                 messages.append(tuple(message))
 
 
-def _links():
-    """Returns the targets of this process's file descriptors, such as "socket:[4711]"."""
-    links = set()
-    for descriptor in os.listdir("/proc/self/fd"):
-        try:
-            links.add((int(descriptor), os.readlink(f"/proc/self/fd/{descriptor}")))
-        except OSError:  # closed since
-            pass
-    return links
-
-
 class Connections:
     """The connections of gloo in one process group. gloo's object offers no way to close them, and
-    lives as long as a model or a mesh refers to the group. They are found by the epoll instance
-    with which gloo watches its sockets, because /proc lists the sockets of an instance."""
+    lives as long as a model or a mesh refers to the group. gloo watches them, and the socket where
+    it listens, with an epoll instance, whose sockets /proc lists. Other libraries also have such
+    instances, but gloo tells the other ranks in the store where it listens."""
 
-    def __init__(self, make):
-        """make: a function that makes gloo's object. The constructor calls it."""
-        self._process, before = os.getpid(), _links()
-        self.gloo = make()
-        self._watchers = [descriptor for descriptor, link in _links() - before
-                          if link == "anon_inode:[eventpoll]"]
+    def __init__(self, store, rank):
+        """store: the store in which gloo has written addresses, when its object was made."""
+        self._process, self._addresses = os.getpid(), b""
+        with contextlib.suppress(RuntimeError):  # a store that ends with the job
+            for device in itertools.count():
+                if not store.check([f"{device}/{rank}"]):
+                    break
+                self._addresses += store.get(f"{device}/{rank}")
 
     def close(self):
         """Shuts the connections down after the data that was sent has left. Calls of other ranks
         that wait for this one then fail."""
         if os.getpid() != self._process:
             return
-        for watcher in self._watchers:
-            try:
-                with open(f"/proc/self/fdinfo/{watcher}") as info:
-                    watched = re.findall(r"^tfd:\s*(\d+)", info.read(), re.MULTILINE)
-            except OSError:
-                continue
-            sockets = list(filter(None, (_socket(int(descriptor)) for descriptor in watched)))
-            if any(map(_is_listening, sockets)):  # gloo's; other libraries also have instances
+        for watcher in _watchers():
+            sockets = list(filter(None, itertools.starmap(_socket, watcher)))
+            if any(_listens_at(one, self._addresses) for one in sockets):
                 for one in sockets:
                     _shut_down(one)
             for one in sockets:
                 one.close()
-        self._watchers = []
 
 
-def _socket(descriptor):
-    """Returns a copy of a descriptor as a socket; None if the descriptor is not a socket."""
+def _watchers():
+    """Yields, for each epoll instance of this process, a list of the files that it watches: their
+    (descriptor, inode), as the texts of /proc."""
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # closed since
+            if os.readlink(f"/proc/self/fd/{descriptor}") == "anon_inode:[eventpoll]":
+                with open(f"/proc/self/fdinfo/{descriptor}") as info:
+                    yield re.findall(r"^tfd:\s*(\d+).* ino:(\w+)", info.read(), re.MULTILINE)
+
+
+def _socket(descriptor, inode):
+    """Returns a copy of a descriptor as a socket; None if the descriptor is not a socket, or has
+    become another file's."""
     try:
-        copy = os.dup(descriptor)
+        copy = os.dup(int(descriptor))
     except OSError:  # closed since
         return None
-    try:
-        return socket.socket(fileno=copy)
-    except OSError:
-        os.close(copy)
-        return None
+    if os.fstat(copy).st_ino == int(inode, 16):
+        with contextlib.suppress(OSError):
+            return socket.socket(fileno=copy)
+    os.close(copy)
+    return None
 
 
 def _is_listening(one):
     return one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
 
 
+def _listens_at(one, addresses):
+    """Returns whether a socket listens at one of the addresses, a text of sockaddr structures."""
+    if one.family not in (socket.AF_INET, socket.AF_INET6) or not _is_listening(one):
+        return False
+    address, port, *flow = one.getsockname()
+    flow = struct.pack("!I", flow[0]) if flow else b""
+    return (struct.pack("=H", one.family) + struct.pack("!H", port) + flow
+            + socket.inet_pton(one.family, address)) in addresses
+
+
 def _shut_down(one):
     if not _is_listening(one):
-        try:
+        with contextlib.suppress(OSError):  # not connected any more
             one.shutdown(socket.SHUT_RDWR)
-        except OSError:  # not connected any more
-            pass

@@ -3,6 +3,7 @@
 recognizes the sums of PyTorch and DeepSpeed without looking at tensors."""
 import functools
 import itertools
+import math
 import threading
 import weakref
 
@@ -29,14 +30,17 @@ def _local(tensor):
 
 
 def _place(tensor):
-    """Returns a tensor's address of storage, its first byte and the byte after its last; None for a
-    sparse tensor and for one without memory."""
+    """Returns a tensor's address of storage, its first byte, the byte after its last, and its
+    strides if there may be memory of others between its values. Returns None for a sparse tensor
+    and for one without memory."""
     tensor = _local(tensor)
     try:
-        extent = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride())) + 1
-        first = tensor.data_ptr()
+        steps, first = tensor.stride(), tensor.data_ptr()
+        extent = sum((n - 1) * step for n, step in zip(tensor.shape, steps)) + 1
+        has_gaps = extent > math.prod(n for n, step in zip(tensor.shape, steps) if step)
         return (tensor.untyped_storage().data_ptr(), first,
-                first + extent * tensor.element_size() * (tensor.numel() != 0))
+                first + extent * tensor.element_size() * (tensor.numel() != 0),
+                steps if has_gaps else ())
     except (RuntimeError, AttributeError):  # a sparse tensor, or one without memory
         return None
 
@@ -99,14 +103,18 @@ def _look():
 
 
 def _is_covered(place):
-    storage, first, last = place
+    """Returns whether each byte of this memory is a gradient's. Gradients may overlap."""
+    storage, first, last, _ = place
     gradients = {_place(gradient) for gradient in (
         _gradient(holder)
         for holder in (reference() for reference in _here.by_storage.get(storage, ()))
         if holder is not None) if gradient is not None}
-    covered = sum(max(0, min(last, other[2]) - max(first, other[1]))
-                  for other in gradients if other is not None and other[0] == storage)
-    return covered >= last - first
+    if place in gradients:
+        return True
+    for other, begin, end, gaps in sorted(gradients - {None}):
+        if other == storage and not gaps and begin <= first:
+            first = max(first, end)
+    return first >= last
 
 
 def are_gradients(tensors):

@@ -5,34 +5,56 @@ reads one of them."""
 import contextlib
 import functools
 import importlib.abc
-import importlib.machinery
 import inspect
 import os
 import sys
+import threading
 
 OLDEST = (2, 4)  # the first PyTorch that can have the backend; gloo of 2.1 has no reduce-scatter
 
 _signature = functools.lru_cache(None)(inspect.signature)
 _functions = {}  # by the module's name: functions in the order of after()
+_here = threading.local()  # asking: the modules that this thread's _Finder is looking for
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds modules as Python does, and calls the functions of after() when a module has run."""
+    """Finds the modules of after() by the other finders of sys.meta_path, such as those of editable
+    installs and of pytest."""
 
     def find_spec(self, name, path, target=None):
-        if name not in _functions:
+        asking = vars(_here).setdefault("asking", set())
+        if name not in _functions or name in asking:  # other finders ask the others, too
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module):
-                run(module)
-                for function in _functions[name]:
-                    function(module)
-
-            spec.loader.exec_module = exec_module
+        asking.add(name)
+        try:
+            specs = (finder.find_spec(name, path, target) for finder in [*sys.meta_path]
+                     if hasattr(finder, "find_spec"))
+            spec = next((spec for spec in specs if spec is not None), None)
+        finally:
+            asking.discard(name)
+        if hasattr(getattr(spec, "loader", None), "exec_module"):
+            spec.loader = _Loader(spec.loader)
         return spec
+
+
+class _Loader:
+    """Runs a module by its own loader, which other modules may share, and then calls the functions
+    of after()."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(vars(self)["_loader"], name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        for function in _functions[module.__spec__.name]:
+            function(module)
 
 
 def after(name, function):
@@ -65,7 +87,12 @@ def replace(owner, name):
 def within(context, owner, name):
     """Makes each call of a function of a module or class run within context(arguments), where
     `arguments` has the arguments of the call by their names. Does nothing if this version of the
-    library lacks the function, or has other arguments than context() knows."""
+    library lacks the function, or has other arguments than context() knows, or if the module has
+    imported the function from another module where this was done."""
+    before = getattr(getattr(owner, name, None), "_slimpi_contexts", ())
+    if context in before:
+        return
+
     @replace(owner, name)
     def call(function, *arguments, **keywords):
         try:
@@ -74,6 +101,9 @@ def within(context, owner, name):
             around = contextlib.nullcontext()
         with around:
             return function(*arguments, **keywords)
+
+    if hasattr(owner, name):
+        getattr(owner, name)._slimpi_contexts = *before, context
 
 
 class _Environment(type(os.environ)):

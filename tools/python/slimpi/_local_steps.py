@@ -4,11 +4,11 @@ Models"."""
 import functools
 import itertools
 import weakref
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import torch
 
-from . import _default, allreduce, get_state, set_state, size
+from . import _default, _start_sum, get_state, set_state, size
 
 _numbers = itertools.count()  # the same on all ranks, which make their objects in one order
 _COUNTERS = "every", "delay", "steps"
@@ -28,7 +28,7 @@ class LocalSteps:
         self.shared = torch.nn.Parameter(self._values())  # the same bytes on all ranks
         self._change, self._start = torch.empty_like(self.shared.data), None
         self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
-        self._thread, self._sum = ThreadPoolExecutor(1), None
+        self._sum = None  # a future for self._change
         # The name of this object's sums. Error feedback keeps state under the name as long as the
         # object lives.
         self._name, (world, comm) = f"slimpi.torch.LocalSteps {next(_numbers)}", _default()
@@ -54,7 +54,7 @@ class LocalSteps:
         if last or self.steps % self.every == 0:
             self._start = self._values()
             torch.sub(self.shared.data, self._start, out=self._change)
-            self._sum = self._thread.submit(allreduce, self._change, name=self._name)
+            self._sum = _start_sum(self._change, self._name)
             if last or self.delay == 0:
                 self._end_sum()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Work objects that torch.distributed gets for sums in flight, and their time limit."""
+import contextlib
 import threading
 import time
 from datetime import timedelta
@@ -9,6 +10,7 @@ from torch._C._distributed_c10d import Work
 
 from ._mpi import Error
 from ._sums import Pending
+from ._worker import run_job
 from ._world import give_up, hear_goodbyes
 
 _GRACE_SECONDS = 5  # after the timeout; slimpi's own error, which comes at the timeout, says more
@@ -25,15 +27,26 @@ _watcher = None
 
 def _expire_late():
     if _pending:
-        hear_goodbyes()
+        run_job(hear_goodbyes)
     for one in list(_pending):
-        one.check()
+        run_job(one.check)
 
 
 def _watch():
     while True:
         time.sleep(_POLL_SECONDS)
         _expire_late()  # a function: while this thread sleeps, it keeps no SumWork alive
+
+
+def _start_watcher():
+    """Starts the thread that calls _expire_late(), if none runs. Without it, as in exit handlers
+    from Python 3.12 on, a sum still has slimpi's own timeout."""
+    global _watcher
+    if _watcher is None:
+        thread = threading.Thread(target=_watch, name="slimpi timeout", daemon=True)
+        with contextlib.suppress(RuntimeError):
+            thread.start()
+            _watcher = thread
 
 
 class SumWork(Work, Pending):
@@ -44,7 +57,6 @@ class SumWork(Work, Pending):
         """tensors: the results, all on one device. seconds: the time limit. streams: the streams of
         the worker's thread, by device. why_never: a function that returns why the sum can never
         end; None if it can."""
-        global _watcher
         Work.__init__(self)
         Pending.__init__(self, tensors, tensors[0].device if tensors else torch.device("cpu"),
                          streams)
@@ -52,9 +64,7 @@ class SumWork(Work, Pending):
         self._deadline = time.monotonic() + seconds + _GRACE_SECONDS
         self._asked = False  # whether the program asked for the future
         _pending.add(self)
-        if _watcher is None:
-            _watcher = threading.Thread(target=_watch, name="slimpi timeout", daemon=True)
-            _watcher.start()
+        _start_watcher()
 
     def hold(self):
         """Keeps this object alive for C++ code that will call wait() or get_future()."""

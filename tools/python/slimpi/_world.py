@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""This process's part in the MPI job: the threads that make all calls of MPI, and the end of the
-job."""
+"""This process's part in the MPI job: the calls of MPI, and the end of the job."""
 import atexit
 import contextlib
 import ctypes
 import functools
+import itertools
 import math
 import os
-import queue
 import signal
 import sys
 import threading
 import time
-import traceback
 import weakref
-from concurrent.futures import Future
 
 from . import _end, _join, _launcher
 from ._goodbye import Goodbyes
 from ._mpi import STATUS_BYTES, Error, Mpi, WrongLauncher
+from ._worker import Worker
 
 _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT_NAME
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
@@ -29,56 +27,10 @@ _world = None
 _lock = threading.Lock()
 
 
-class Worker:
-    """A daemon thread that runs jobs in the order in which they were submitted."""
-
-    def __init__(self, ends=True):
-        """ends: whether end() ends the thread; False if several users share the Worker."""
-        self._jobs, self._ends = queue.SimpleQueue(), ends
-        self._thread = threading.Thread(target=self._run, name="slimpi", daemon=True)
-        self._thread.start()
-
-    def _run(self):
-        while (job := self._jobs.get()) is not None:
-            try:
-                job()
-            except BaseException:  # jobs tell their errors themselves; this one could not
-                traceback.print_exc()
-            job = None  # a thread that waits keeps no tensors and no State alive
-
-    def submit(self, job):
-        self._jobs.put(job)
-
-    def end(self, wait=False):
-        """Ends the thread after its jobs, unless several users share the Worker. wait: whether to
-        return only after the thread has ended."""
-        if self._ends:
-            self._jobs.put(None)
-        if wait:
-            self._thread.join()
-
-    def wait(self, gives_up):
-        """Waits until the jobs that were submitted so far have run. Returns False if gives_up(),
-        which is called each second, returns true before that."""
-        idle = threading.Event()
-        self.submit(idle.set)
-        while self._thread.is_alive() and not idle.wait(1):
-            if gives_up():
-                return False
-        return True
-
-    def do(self, function, *arguments):
-        """Runs a function in the thread. Returns its result, or raises its exception."""
-        outcome = Future()
-
-        def job():
-            try:
-                outcome.set_result(function(*arguments))
-            except BaseException as error:  # of any kind; the caller gets it
-                outcome.set_exception(error)
-
-        self.submit(job)
-        return outcome.result()
+def alive(objects):
+    """Returns the objects of a WeakValueDictionary, to which another thread may add some."""
+    found = [reference() for reference in objects.valuerefs()]
+    return [one for one in found if one is not None]
 
 
 class InStep:
@@ -116,12 +68,12 @@ class World:
         self.models = 0          # how many models have had the hook of slimpi.torch
         self._limits = {}        # by communicator: the timeout that slimpi was given
         self._summed = set()     # communicators on which start_sum() has made a sum
-        self.numbers = 0         # the next free number of a group, on this rank: see Collectives
-        self.groups = weakref.WeakSet()  # Collectives and States
+        self.numbers = itertools.count()  # of the groups that this rank makes: see Collectives
+        self.groups = weakref.WeakValueDictionary()  # Collectives and States, by id()
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
         self.stuck = math.inf    # since when MPI may be in a sum that was given up
-        self._workers = weakref.WeakSet()  # all other Workers
+        self._workers = weakref.WeakValueDictionary()  # all other Workers, by id()
         self.worker.do(self._begin)
         _end.watch_end()
         if self.initialized:
@@ -168,7 +120,7 @@ class World:
         if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
             return
         mine = set(group.members)
-        for other in self.groups:
+        for other in alive(self.groups):
             common = mine.intersection(other.members)
             if not other.summed and common not in (set(), mine, set(other.members)):
                 self.warned = True
@@ -188,7 +140,7 @@ class World:
         if not self._threads:
             return self.worker
         worker = Worker()
-        self._workers.add(worker)
+        self._workers[id(worker)] = worker
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
@@ -280,8 +232,7 @@ class World:
     def say_goodbye(self, ranks, number, sums):
         """Tells the ranks of a group that this rank leaves it after `sums` sums."""
         if self._goodbyes is not None and os.getpid() == self.process:
-            with contextlib.suppress(Error):  # a rank that has failed needs no goodbye
-                self._goodbyes.send(ranks, number, sums)
+            self._goodbyes.send(ranks, number, sums)
 
     def hear_goodbyes(self):
         """Tells groups which ranks have left them. If MPI can deliver no messages, as after the
@@ -291,7 +242,7 @@ class World:
         except Error:
             return
         for rank, number, sums in messages:
-            for group in self.groups.copy():
+            for group in alive(self.groups):
                 if getattr(group, "number", None) == number:
                     group.take_goodbye(rank, sums)
 
@@ -333,9 +284,10 @@ class World:
 
         # self.worker is waited for twice: first because its jobs may wait for those of the other
         # workers, and last because those jobs may submit jobs to it.
-        if not all(worker.wait(gives_up) for worker in (self.worker, *self._workers)):
+        workers = alive(self._workers)
+        if not all(worker.wait(gives_up) for worker in (self.worker, *workers)):
             return False
-        for worker in list(self._workers):
+        for worker in workers:
             worker.end(wait=True)
         return self.worker.wait(gives_up)
 
@@ -354,7 +306,7 @@ class World:
                     or self.mpi.slimpi.slimpi_abort_at_exit() != 0):
                 self.abort()
             return
-        for group in list(self.groups):
+        for group in alive(self.groups):
             group.say_goodbye()
         if not self.initialized:
             return

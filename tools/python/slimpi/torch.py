@@ -82,7 +82,7 @@ class State:
             tuple(ranks), tuple(sorted(self.options.items())), tuple(sorted(exact.items())),
             name_of(group)), answers)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
-        self._world.groups.add(self)
+        self._world.groups[id(self)] = self
         self._world.models += 1
         self._comm, self._exact_comm = comms.comm, comms.exact_comm
         comms.models += 1
