@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# PyTorch 2.15.0: DistributedDataParallel multiplies gradients by the rounded value of 1/ranks
-# before it sums them. With its own allreduce_hook it divides them by the number of ranks.
-# So with three ranks the hook changes bits of the gradients, although its documentation says that it
-# leaves the results of DDP as they are.
+# PyTorch 2.15.0: DistributedDataParallel multiplies gradients by the rounded value of 1/ranks before
+# it sums them. With PyTorch's allreduce_hook it divides them by the number of ranks. So with three
+# ranks the hook changes bits of the gradients, although its documentation says that it leaves the
+# results of DDP as they are.
 #
 # gradient_as_bucket_view=True without a hook does both. The first backward pass multiplies, and a
 # later one divides if zero_grad(set_to_none=False) has kept the gradient, so the same batch gives
@@ -21,7 +21,8 @@
 #   allreduce_hook, step 1: 1.66666663
 #   allreduce_hook, step 2: 1.66666663
 #
-# With two ranks all rows are 2.5. Of the values 1 to 200 in place of 5 on rank 0, 66 differ.
+# With two ranks all rows are 2.5. If rank 0 has the values 1 to 200 in place of 5, 66 of the 200
+# means without a hook differ from those of the hook.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,9 +4,9 @@
 # backward passes sums gradients over the ranks. The second one adds each rank's own gradient to the
 # mean, without an error or a warning, and the ranks' models drift apart.
 #
-# Expected: the mean of both, as if each backward pass followed its forward pass, or an error. Not
-# forward passes but hooks in the backward pass seem to start the sums, and a discriminator that
-# sees a real and a generated batch before either loss is computed is a usual case.
+# Expected: the mean of both, as if each backward pass followed its forward pass, or an error. DDP
+# sums in hooks of the backward pass, so the order of forward passes should not matter. A
+# discriminator that sees a real and a generated batch before either backward pass is an example.
 #
 # Seen on 2026-11-29, with torch==2.15.0 of the Python index, x86-64, gloo, two ranks of one machine.
 # Rank r has the gradient 1 + r in each pass, so 3 is right on both ranks:
@@ -15,7 +15,7 @@
 #   forward, forward, backward of the sum: 3.0 3.0
 #   forward, forward, backward, backward: 2.5 3.5
 #
-# find_unused_parameters, static_graph, and gradient_as_bucket_view change no row.
+# find_unused_parameters, static_graph or gradient_as_bucket_view changes no row.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
