@@ -75,7 +75,7 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * between the same two sums of that name, in whatever order they make other sums. If some rank does
  * not, all ranks drop the state at the next sum of that name, and rank 0 warns. They also drop a
  * state that was saved for another function, other counts or another hierarchy. Returns 0, or 1 if
- * the bytes are not a state of this rank or slimpi makes no sums on the communicator. */
+ * the bytes are not a state of this rank, `comm` is no valid communicator, or slimpi is inert. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 
@@ -108,7 +108,7 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  *
  * slimpi_set_timeout limits this rank's waits in later sums on a communicator, as SLIMPI_TIMEOUT
  * does on all communicators. `comm` is as in slimpi_get_state. Ranks may have different limits.
- * Returns 0, or 1 if slimpi makes no sums on this communicator.
+ * Returns 0, or 1 if `comm` is no valid communicator or slimpi is inert.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, of
  * `size` bytes; "" if the option is unset. Returns 0, or 1 if there is no such option.

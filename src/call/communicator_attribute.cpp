@@ -9,6 +9,7 @@
 
 #include "base/exceptions.h"
 #include "call/entry.h"
+#include "call/held.h"
 #include "call/queue.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"
@@ -311,6 +312,10 @@ void session_closed() {
   if (Runtime* const runtime = Runtime::started();
       runtime != nullptr && !mpi::has_world(runtime->api))
     runtime->mpi_ended();
+}
+
+void world_closed() {
+  if (g_open == 0) abandon_requests(true);
 }
 
 int sessions_seen() {

@@ -137,6 +137,9 @@ class Finalizing {
 void session_opened();
 void session_closed();
 
+// Called after MPI_Finalize: forgets the program's requests, unless a session still uses MPI.
+void world_closed();
+
 // Returns how many sessions this process has opened so far.
 int sessions_seen();
 

@@ -210,7 +210,7 @@ void abandon_requests(bool mpi_has_ended) {
     return mpi_has_ended || (one.persistent && one.is_sum());
   };
   for (const auto& held : HeldRequests::instance().find_all(ends)) {
-    (void)HeldRequests::instance().take(*held);
+    if (mpi_has_ended) (void)HeldRequests::instance().take(*held);
     held->abandon();
   }
 }

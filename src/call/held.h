@@ -83,7 +83,7 @@ class Held : public std::enable_shared_from_this<Held> {
 
   // Notes that this rank has called MPI_Finalize and will start no persistent request any more.
   virtual void end_starts() {}
-  // Drops all MPI handles, because MPI has ended or is about to.
+  // Keeps the destructor from calling MPI, because MPI has ended or is about to.
   virtual void abandon() {}
 
   Runtime& runtime;
@@ -201,9 +201,9 @@ bool is_completing();
 // error.
 void end_starts();
 
-// Called when MPI_Finalize begins, with `mpi_has_ended` false: forgets the persistent sums, which
-// need communicators that slimpi now frees. Other requests stay, because an open session may still
-// complete them. Called again, with true, when MPI has ended: forgets all requests.
+// Called when MPI_Finalize begins, with `mpi_has_ended` false: from now on, persistent sums free no
+// MPI object, and MPI makes the sum at each start. Called again, with true, when MPI has ended:
+// forgets all requests.
 void abandon_requests(bool mpi_has_ended);
 
 }  // namespace slimpi::call

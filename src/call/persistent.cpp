@@ -58,6 +58,7 @@ class PersistentSum final : public HeldSum {
   // Creates the program's request. Returns MPI's code.
   int make_request() { return own_.exchange().make_completion(&handle); }
 
+  int before_start(bool* begins) override;
   void started() override;
   void before_free() override {
     remove_sum(*this);  // left over from a start that the program's error handler has left
@@ -79,7 +80,23 @@ class PersistentSum final : public HeldSum {
   const algorithm::Decision own_decision_;
 };
 
+// Once slimpi has ended, each start calls MPI's blocking function on the program's communicator.
+int PersistentSum::before_start(bool* begins) {
+  if (!runtime.finished) return HeldSum::before_start(begins);
+  *begins = comm_for_errors() == comm;
+  if (*begins) return mpi::kSuccess;
+  const Status status =
+      fail(Status::unsupported,
+           "a persistent sum starts after slimpi_finish or in MPI_Finalize, and its communicator "
+           "has been freed; start it earlier, or free the communicator later");
+  return runtime.errors.raise(comm_for_errors(), status);
+}
+
 void PersistentSum::started() {
+  if (runtime.finished) {
+    (void)call_mpi(request, std::nullopt);  // MPI has raised the error, if there is one
+    return complete();
+  }
   const bool bypassed = !Runtime::on;
   bypass = bypassed ? std::optional(BypassReason::off) : std::nullopt;
   {

@@ -43,7 +43,7 @@ InternalComm::InternalComm(const mpi::Api& its_api, mpi::Comm its_comm)
 }
 
 InternalComm::~InternalComm() {
-  if (comm == mpi::abi.comm_null || failed) return;
+  if (abandoned || failed) return;
   roll_call.drain(comm);
   mpi::free_internal(api, &comm);
 }
@@ -81,8 +81,7 @@ void Exchange::close() {
     const InternalComm::Lock lock(*internal_);
     internal_->used_channels.erase(channel_);
   }
-  if (sums_comm_ != mpi::abi.comm_null && internal_->comm != mpi::abi.comm_null &&
-      !internal_->failed)
+  if (sums_comm_ != mpi::abi.comm_null && !internal_->abandoned && !internal_->failed)
     api_.Comm_free(&sums_comm_);
   sums_comm_ = mpi::abi.comm_null;
   internal_ = nullptr;

@@ -52,8 +52,8 @@ class InternalComm {
   InternalComm(const InternalComm&) = delete;
   InternalComm& operator=(const InternalComm&) = delete;
 
-  // Forgets the communicator without freeing it, because MPI has ended or is about to.
-  void abandon() { comm = mpi::abi.comm_null; }
+  // Keeps the communicator from being freed, because MPI has ended or is about to.
+  void abandon() { abandoned = true; }
 
   // Returns the first channel from `least` on that no exchange of this rank uses, or -1.
   int free_channel(int least);
@@ -100,6 +100,7 @@ class InternalComm {
   // The program's communicator, or MPI_COMM_NULL once the program has freed it.
   mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
+  bool abandoned = false;  // see abandon()
   std::set<int> used_channels;
   // Set once a call has failed after messages were sent, so that no other call may follow. May be
   // read without the mutex.

@@ -208,7 +208,9 @@ int finalize(const auto& next) {
                  "a first sum that was not blocking ended by SLIMPI_TIMEOUT, and a "
                  "thread still waits in MPI for the ranks that had given up"));
   const Finalizing finalizing;
-  return next();
+  const int code = next();
+  if (code == mpi::kSuccess) (void)catch_all(world_closed);
+  return code;
 }
 
 using InitThread = int(int*, void*, int, int*);

@@ -357,6 +357,9 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
+#if HAS_PERSISTENT_SUMS
+  set_last_callback();
+#endif
   blocking(MPI_COMM_WORLD);
   complete_all(MPI_COMM_WORLD);
   mixed(MPI_COMM_WORLD);
@@ -381,6 +384,9 @@ int main(int argc, char** argv) {
     begin(MPI_COMM_WORLD, 1, &request);
   }
   freed_late();
+#if HAS_PERSISTENT_SUMS
+  make_last_sums();
+#endif
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

@@ -115,4 +115,46 @@ static void many_persistent(MPI_Comm comm) {
   }
   for (int i = 0; i < kAll; ++i) MPI_Request_free(&r[i]);
 }
+
+// Persistent sums that a callback starts in MPI_Finalize, after slimpi has ended: one on
+// MPI_COMM_WORLD, which MPI then makes, and one whose communicator was freed, which is an error.
+static MPI_Request g_last = MPI_REQUEST_NULL, g_freed = MPI_REQUEST_NULL;
+static float g_last_in[kCount], g_last_out[kCount];
+
+static int start_last(MPI_Comm comm, int keyval, void* value, void* extra) {
+  (void)comm, (void)keyval, (void)value, (void)extra;
+  MPI_Start(&g_last);
+  MPI_Wait(&g_last, MPI_STATUS_IGNORE);
+  for (int i = 0; i < kCount; ++i)
+    must(g_last_out[i] == (float)(g_size * (g_size + 1) / 2), "a start in MPI_Finalize");
+  MPI_Request_free(&g_last);
+  if (g_freed == MPI_REQUEST_NULL) return MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  must(MPI_Start(&g_freed) != MPI_SUCCESS, "a start on a freed communicator in MPI_Finalize");
+  MPI_Request_free(&g_freed);
+  return MPI_SUCCESS;
+}
+
+// MPI deletes the last attribute first, so this comes before the first sum, where slimpi sets its
+// own.
+static void set_last_callback(void) {
+  int keyval;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, start_last, &keyval, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+  MPI_Comm_free_keyval(&keyval);
+}
+
+static void make_last_sums(void) {
+  MPI_Comm freed;
+  for (int i = 0; i < kCount; ++i) g_last_in[i] = (float)(g_rank + 1);
+  MPI_Allreduce_init(g_last_in, g_last_out, kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &g_last);
+  MPI_Start(&g_last);
+  MPI_Wait(&g_last, MPI_STATUS_IGNORE);
+  if (g_left) return;
+  MPI_Comm_dup(MPI_COMM_WORLD, &freed);
+  MPI_Allreduce_init(g_last_in, g_last_out, kCount, MPI_FLOAT, MPI_SUM, freed, MPI_INFO_NULL,
+                     &g_freed);
+  MPI_Comm_free(&freed);
+}
 #endif
