@@ -250,6 +250,18 @@ def missed(by_model):
             say(f"{value}: {' '.join(str(error).split())}")
 
 
+def swapped():
+    """The ranks train two models in different orders. No sum has values of both."""
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
+    nets = [DistributedDataParallel(nn.Linear(300, 100 * number)) for number in (1, 2)]
+    for number, net in enumerate(nets if dist.get_rank() == 0 else reversed(nets)):
+        try:
+            net(torch.ones(4, 300)).sum().backward()
+            say(f"{number}: a sum")
+        except Exception as error:
+            say(f"{number}: {' '.join(str(error).split())}")
+
+
 CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp, "heard": heard,
          "at_exit": at_exit, "serves": serves,
          "exit": lambda: leave(lambda: os._exit(0)),
@@ -257,8 +269,8 @@ CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp, "heard": h
          "minus": lambda: ends(lambda: sys.exit(-1)), "killed": lambda: killed(signal.SIGKILL),
          "interrupted": lambda: killed(signal.SIGINT),
          "timeouts": timeouts, "missed": lambda: missed(False),
-         "missed_bucket": lambda: missed(True), "smaller": smaller, "broken": broken,
-         "reconfigure": reconfigure}
+         "missed_bucket": lambda: missed(True), "swapped": swapped, "smaller": smaller,
+         "broken": broken, "reconfigure": reconfigure}
 
 
 def start(rank, port):

@@ -104,8 +104,8 @@ for i in 0 1; do
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
 # Ranks that end before the others, that are killed, that wait: no launcher ends them.
-cases="hand heard status minus exit gone killed interrupted timeouts missed missed_bucket smaller
-  broken at_exit serves"
+cases="hand heard status minus exit gone killed interrupted timeouts missed missed_bucket swapped
+  smaller broken at_exit serves"
 [ "$version" -lt 207 ] || cases="$cases fsdp"
 [ "$version" -lt 215 ] || cases="$cases reconfigure"
 status=0
@@ -135,6 +135,8 @@ for case in missed missed_bucket; do
   ended $case '0 0' "^$case 1 2: .*no memory" "^$case 1 3: .*this rank has missed an earlier sum" \
     "^$case 0 2: .*slimpi: "
 done
+ended swapped '0 0' '^swapped 0 0: .*sums another tensor' '^swapped 0 1: .*sums another tensor' \
+  '^swapped 1 0: .*sums another tensor' '^swapped 1 1: .*sums another tensor'
 ended smaller '0 0' '^smaller 0 2' 'group of 2 ranks where the launcher started 3, so nothing'
 ended broken '0 0' '^broken 0 2' 'all sums stay with gloo: rank 1: OSError: libmpi.so.12: cannot'
 case $cases in

@@ -67,7 +67,7 @@ class World:
         self.default = None      # the communicator of slimpi.allreduce
         self.models = 0          # how many models have had the hook of slimpi.torch
         self._limits = {}        # by communicator: the timeout that slimpi was given
-        self._summed = set()     # communicators on which start_sum() has made a sum
+        self._summed = set()     # communicators on which a sum of start_sum() has succeeded
         self.numbers = itertools.count()  # of the groups that this rank makes: see Collectives
         self.groups = weakref.WeakValueDictionary()  # Collectives and States, by id()
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
@@ -181,11 +181,12 @@ class World:
 
     def start_sum(self, comm, *arguments):
         """Starts a sum with the arguments of sum(), and returns requests for finish_sum(). Without
-        MPI_THREAD_MULTIPLE, and for the first sum of a communicator, slimpi might leave a
-        nonblocking sum to MPI; in these cases the sum is blocking and no requests are returned."""
+        MPI_THREAD_MULTIPLE, and until a sum of the communicator has succeeded, slimpi might leave a
+        nonblocking sum to MPI, which does not notice that ranks sum different tensors; in these
+        cases the sum is blocking and no requests are returned."""
         if not self._threads or comm not in self._summed:
-            self._summed.add(comm)
             self.sum(comm, *arguments)
+            self._summed.add(comm)
             return []
         return [self.mpi.handle("MPI_Iallreduce", *what) for what in self._sums(comm, *arguments)]
 
