@@ -21,7 +21,7 @@ struct FakeMpi {
   bool initialized = false;
   bool agrees = false;  // messages arrive: the other rank has the same values
   int allreduces = 0;   // calls that reached MPI_Allreduce
-  // Of the program; called for kInvalidComm, and because there is no room for an error class.
+  // The program's; called for kInvalidComm, and because there is no room for an error class.
   std::function<void()> error_handler;
   std::vector<std::pair<std::string, std::string>> info;  // the keys of every info object
 };
