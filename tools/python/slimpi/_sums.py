@@ -60,15 +60,15 @@ class Pending:
         self._result, self.place, self.error = result, Place(device, streams), None
         self._outcome = torch.futures.Future(devices=self.place.devices)
         self.future = self._outcome.then(_unwrapped)
-        self._lock, self._began, self._ended = threading.Lock(), False, threading.Event()
+        self._lock, self.began, self._ended = threading.Lock(), False, threading.Event()
 
     def run(self, step, *arguments, ends=True):
         """Runs a step of the sum in a thread of slimpi. ends: whether it is the last step."""
         if self._ended.is_set():
             return
         try:
-            if not self._began:
-                self._began = True
+            if not self.began:
+                self.began = True
                 self.place.wait()
             with torch.inference_mode():
                 self.place.run(step, *arguments)
