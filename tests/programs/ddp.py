@@ -93,8 +93,9 @@ def train(mode):
     network, models = build(mode, kind)
     optimizer = torch.optim.SGD([p for m in models for p in m.parameters()], 0.05, momentum=0.9)
     mine = torch.Generator().manual_seed(100 + rank)
-    uneven = mode == "join"
-    with models[0].join() if uneven else contextlib.nullcontext():
+    uneven = mode.startswith("join")
+    with models[0].join(divide_by_initial_world_size=mode == "join") if uneven else (
+            contextlib.nullcontext()):
         for step in range(arguments.steps + (rank if uneven else 0)):
             if rank == 1 and step == 3:
                 fail(mode)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Cases of backend.py that look which sums are compressed. Their errors tell: an exact sum has none
 # but the rounding of its type.
+import contextlib
 import gc
 import sys
 import threading
@@ -62,6 +63,12 @@ def metrics():
     for kind in (torch.float16, torch.bfloat16):
         exact(kind, random(kind=kind))
     exact("blocks", random(), lambda whole: whole[:].copy_(scattered(whole)))
+    # The first fails after MPI has made the sum, the second in gloo.
+    for values, operation in ((torch.ones(1).expand(LONG), dist.ReduceOp.SUM),
+                              (torch.ones(LONG, dtype=torch.int64), dist.ReduceOp.AVG)):
+        with contextlib.suppress(RuntimeError, ValueError):
+            dist.all_reduce(values, op=operation)
+        exact("a sum after an error", random())
 
 
 def scattered(whole):

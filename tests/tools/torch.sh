@@ -20,10 +20,10 @@ export SLIMPI_MIN_SIZE=0
 seconds=120
 
 # The results of PyTorch without slimpi.
-modes="plain accumulate unused join double static views fp16_hook builtin_hook two no_ddp"
+modes="plain accumulate unused join join_few double static views fp16_hook builtin_hook two no_ddp"
 # shellcheck disable=SC2086
 as_torchrun 2 "$python" "$program" $modes 2>gloo.err | sort >gloo.txt
-expect "$(wc -l <gloo.txt)" 22 "PyTorch itself: lines of two ranks"
+expect "$(wc -l <gloo.txt)" 24 "PyTorch itself: lines of two ranks"
 
 # shellcheck disable=SC2086
 torch 2 --algorithm allreduce --report report.json "$python" "$program" $modes

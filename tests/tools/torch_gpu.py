@@ -97,7 +97,7 @@ world = types.SimpleNamespace(
     mpi=types.SimpleNamespace(traits=lambda algorithm: {}),
     start_sum=lambda comm, address, count, *more: say("MPI_Iallreduce", address, count),
     finish_sum=lambda requests: say("MPI_Wait"))
-state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
+state = types.SimpleNamespace(divisor=4, iteration=0, _start=0, _comm="comm", _least=0,
                               _world=world, _comms=types.SimpleNamespace(
                                   worker=worker, in_step=types.SimpleNamespace(
                                       check=lambda: None, note=lambda error: None)),
@@ -108,7 +108,7 @@ state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm",
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
                               _end_iteration=lambda names: None, _names=lambda: [],
                               _finish=lambda job: job(), _room=threading.Semaphore(1),
-                              follow_timeout=lambda: None)
+                              begin_iteration=lambda: None)
 bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
                                index=lambda: 0)
 module.hook(state, bucket)

@@ -54,7 +54,7 @@ class Collectives:
         self._lock, self.memory = threading.Lock(), Memory()
         self.weights = None  # Gathers; None: this group leaves all of them to the backend
         self._left = "in a group of one rank" if size == 1 else None
-        self._in_step = InStep()
+        self.in_step = InStep()
         self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
@@ -308,15 +308,13 @@ class Collectives:
 
     def _begin(self, one, seconds, *arguments):
         """Runs a Work, or notes that its timeout has ended it before. Called in the thread."""
-        if one.is_completed():
-            self._in_step.miss(one.error)
         one.run(self._run, seconds, *arguments)
-        self._in_step.note(one.error)
+        if not one.began:
+            self.in_step.miss(one.error)
 
     def _run(self, seconds, results, function, *arguments):
         """Calls a function that makes sums, with a timeout of `seconds`. Called in the group's
         thread."""
-        self._in_step.check()
         self._seconds = seconds
         function(*arguments)
         for result in results[:1]:  # all are on one device
@@ -353,8 +351,9 @@ class Collectives:
         how many voted 1. mine: 0 if it is none, 1 if it is one, 2 after compress(). bits: in how
         many bits weights are gathered. Called in the group's thread."""
         bits = float(bits)
-        others, gradients, groups, total, squares = self.sum_exactly(
-            [mine == vote for vote in range(3)] + [bits, bits ** 2])
+        with self.in_step:
+            others, gradients, groups, total, squares = self.sum_exactly(
+                [mine == vote for vote in range(3)] + [bits, bits ** 2])
         if groups not in (0, self.size):
             raise Error(f"slimpi.torch.compress(group) was called on {groups:g} of {self.size} "
                         "ranks of the group, and the others make a sum: call it on all of them")
@@ -376,17 +375,18 @@ class Collectives:
     def _sum(self, choose, scatters, tensors, results, op, spread):
         """Sums the tensors as one buffer, in place, or gives each rank its block of the sum.
         choose: returns the communicator. Called in the group's thread."""
-        # If each tensor has the blocks of all ranks, the buffer has the first rank's block of every
-        # tensor, then the second's, and so on.
-        whole = one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
-        whole = spread.spread(whole, self.size if scatters else 1, self.memory)
-        end_streams(whole)
-        if scatters:
-            block = whole.new_empty(whole.numel() // self.size)
-            _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
-        else:
-            block = whole
-            _world().sum(choose(), whole.data_ptr(), whole.numel())
+        with self.in_step:
+            # If each tensor has the blocks of all ranks, the buffer has the first rank's block of
+            # every tensor, then the second's, and so on.
+            whole = one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
+            whole = spread.spread(whole, self.size if scatters else 1, self.memory)
+            end_streams(whole)
+            if scatters:
+                block = whole.new_empty(whole.numel() // self.size)
+                _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
+            else:
+                block = whole
+                _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
         share_out(spread.gather(block), results)

@@ -107,17 +107,18 @@ class Weights:
         still hold what the last gather wrote. If so, only the change since then is sent, unless
         copies differ between ranks; then all weights are sent, without rounding."""
         rows = _rows_of(results, sums.size)
-        held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
-        block, old = tensor.detach().reshape(-1).float(), None
-        comm = sums.communicator(self._options, OF_WEIGHTS)
-        if changes:
-            old = self._kept.get(results[0])
-            if not _agree(sums, held, old):
-                comm, old = sums.exact_communicator(), None
-        if old is not None:
-            block = block - old.float()
-            held[sums.rank].copy_(old)
-        self._gather_floats(sums, comm, block, held, spread, old is not None)
+        with sums.in_step:
+            held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
+            block, old = tensor.detach().reshape(-1).float(), None
+            comm = sums.communicator(self._options, OF_WEIGHTS)
+            if changes:
+                old = self._kept.get(results[0])
+                if not _agree(sums, held, old):
+                    comm, old = sums.exact_communicator(), None
+            if old is not None:
+                block = block - old.float()
+                held[sums.rank].copy_(old)
+            self._gather_floats(sums, comm, block, held, spread, old is not None)
         if changes:
             self._kept.pop(results[0], None)
             # If an old copy has a value that is not finite, adding a change can never make the

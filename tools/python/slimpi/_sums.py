@@ -60,15 +60,15 @@ class Pending:
         self._result, self.place, self.error = result, Place(device, streams), None
         self._outcome = torch.futures.Future(devices=self.place.devices)
         self.future = self._outcome.then(_unwrapped)
-        self._lock, self._began, self._ended = threading.Lock(), False, threading.Event()
+        self._lock, self.began, self._ended = threading.Lock(), False, threading.Event()
 
     def run(self, step, *arguments, ends=True):
         """Runs a step of the sum in a thread of slimpi. ends: whether it is the last step."""
         if self._ended.is_set():
             return
         try:
-            if not self._began:
-                self._began = True
+            if not self.began:
+                self.began = True
                 self.place.wait()
             with torch.inference_mode():
                 self.place.run(step, *arguments)
@@ -106,6 +106,7 @@ class Sum:
 
     def __init__(self, state, comm, parts, name, matrices):
         self._state, self._parts, self.name, self._matrices = state, parts, name, matrices
+        self._mean_of = state.divisor
         self.rest, self._layout, self._rows, self._requests = None, None, None, ()
         count = sum(part.numel() * (2 if part.is_complex() else 1) for part in parts)
         self._coded = comm != state._exact_comm and count >= state._least
@@ -122,7 +123,7 @@ class Sum:
         values = self._together
         self._values = torch.view_as_real(values).view(-1) if values.is_complex() else values
         wide = self._values.dtype in WIDE
-        before, self._divisor = (state.world_size, 1) if wide else (1, state.world_size)
+        before, self._divisor = (self._mean_of, 1) if wide else (1, self._mean_of)
         self._floats = self._values if wide else self._values.float()
         if self._layout is not None:
             self._rows = state._edges.begin_coded(

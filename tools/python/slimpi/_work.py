@@ -89,7 +89,7 @@ class SumWork(Work, Pending):
         reason = self._why_never()
         if reason is None and time.monotonic() <= self._deadline:
             return
-        if self._began:
+        if self.began:
             give_up()
         self.end(Error(f"{self.name}: {reason}") if reason else
                  self._late(self._seconds, "the timeout of the process group"))

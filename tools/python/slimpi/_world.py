@@ -36,10 +36,17 @@ def alive(objects):
 class InStep:
     """Whether this rank has made all sums that the other ranks have made on some communicators.
     Once it has missed one, it must make no others, because MPI would add its values to those of an
-    earlier sum of the other ranks. These get an error at their timeout."""
+    earlier sum of the other ranks. These get an error at their timeout. A sum is made within the
+    context of its InStep; an error after that, such as one of the result, misses no sum."""
 
     def __init__(self):
         self._missed = None
+
+    def __enter__(self):
+        self.check()
+
+    def __exit__(self, kind, error, trace):
+        self.note(error)
 
     def check(self):
         """Fails if this rank has missed a sum. Called before each sum."""

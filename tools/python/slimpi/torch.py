@@ -21,7 +21,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _functions, _gradients, _model_comms
+from . import _functions, _gradients, _late, _model_comms
 from ._agreement import (EXACT, check_algorithm, check_answers, describe, name_of,
                          timeout_of)
 from ._edges import Edges, mixes
@@ -33,6 +33,7 @@ from ._world import world as _world
 
 __all__ = ["LocalSteps", "State", "compress", "hook", "register"]
 
+_counts = weakref.WeakKeyDictionary()  # by model: the Work that counts the ranks in join()
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
 # The options of slimpi that decide the bits of a result. A checkpoint has these and the State's own
 # options.
@@ -42,6 +43,19 @@ _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "ma
 
 def _text(value):
     return {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _watch_join(module):
+    """Notes the sum by which each forward pass within join() counts the ranks that have inputs."""
+    @_late.replace(module.Join, "notify_join_context")
+    def notify(function, model):
+        work = function(model)
+        if work is not None:
+            _counts[model] = work
+        return work
+
+
+_late.after("torch.distributed.algorithms.join", _watch_join)
 
 
 class State:
@@ -82,6 +96,8 @@ class State:
             tuple(ranks), tuple(sorted(self.options.items())), tuple(sorted(exact.items())),
             name_of(group)), answers)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
+        self.divisor = self.world_size  # of the gradients in this iteration
+        self._joins = weakref.ref(model) if model is not None else lambda: None
         self._world.groups[id(self)] = self
         self._world.models += 1
         self._comm, self._exact_comm = comms.comm, comms.exact_comm
@@ -163,7 +179,17 @@ class State:
             self._known[index] = (identities, self._name(index, layout), matrices_of(parameters))
         return self._known[index][1:]
 
-    def follow_timeout(self):
+    def begin_iteration(self):
+        """Finds the divisor of the iteration: the number of ranks, or of those that have inputs if
+        the program has called join(divide_by_initial_world_size=False)."""
+        self._follow_timeout()
+        model = self._joins()
+        count = _counts.pop(model, None) if model is not None else None
+        all_ranks = count is None or not model._join_config.enable or getattr(
+            model, "_divide_by_initial_world_size", True)
+        self.divisor = self.world_size if all_ranks else int(count.get_future().wait()[0])
+
+    def _follow_timeout(self):
         """Gives slimpi the present timeout of the group, which the program may change."""
         seconds = timeout_of(self.process_group or dist.distributed_c10d._get_default_group())
         for comm in {self._comm, self._exact_comm} if not self._option("timeout") else ():
@@ -270,7 +296,7 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     if bucket.index() == 0:  # the iteration before may have ended without its last bucket
         state._sums = Iteration()
-        state.follow_timeout()
+        state.begin_iteration()
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
@@ -281,7 +307,7 @@ def hook(state, bucket):
     pending, one = Pending(buffer, buffer.device, state._streams), None
     future = pending.future
     if buffer.is_sparse:
-        buffer.div_(state.world_size)
+        buffer.div_(state.divisor)
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
