@@ -101,10 +101,6 @@ struct Fiber::Sanitizer {
   static void entering(Fiber& fiber) {
     fiber.entered_from_seen_.handle = __tsan_get_current_fiber();
   }
-  // Lets the thread itself, which has locked a mutex, unlock it in the fiber.
-  [[gnu::always_inline]] static void as(const Seen& seen) {
-    __tsan_switch_to_fiber(seen.handle, 0);
-  }
 #elif defined(__SANITIZE_ADDRESS__)
   static void begin(Fiber& fiber) {
     fiber.seen_ = {nullptr, fiber.memory_ + page_bytes(), fiber.bytes_};
@@ -117,14 +113,12 @@ struct Fiber::Sanitizer {
     __sanitizer_finish_switch_fiber(here.handle, &from.stack, &from.bytes);
   }
   static void entering(Fiber&) {}
-  static void as(const Seen&) {}
 #else
   static void begin(Fiber&) {}
   static void end(Fiber&) {}
   static void depart(Seen&, const Seen&) {}
   static void arrive(const Seen&, Seen&) {}
   static void entering(Fiber&) {}
-  static void as(const Seen&) {}
 #endif
 };
 
@@ -187,9 +181,8 @@ void Fiber::begin() {
 
 // Disables the cancellation of the thread while the body runs, because a cancellation would unwind
 // the fiber's stack instead of the thread's own.
-bool Fiber::enter(std::recursive_mutex* lock) {
+bool Fiber::enter() {
   int cancellation = 0;
-  lock_ = lock;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
   auto* const exceptions = reinterpret_cast<Exceptions*>(abi::__cxa_get_globals());
   std::swap(t_locals, locals_);
@@ -211,18 +204,6 @@ bool Fiber::inside() {
   return t_fiber != nullptr;
 }
 
-bool Fiber::outside() {
-  return t_fiber != nullptr && t_fiber->outside_;
-}
-
-Fiber::KeepLock::KeepLock() : fiber_(t_fiber) {
-  if (fiber_ != nullptr) ++fiber_->keeps_;
-}
-
-Fiber::KeepLock::~KeepLock() {
-  if (fiber_ != nullptr) --fiber_->keeps_;
-}
-
 // The code after leave() may run in another thread, so it must not use thread-local values from
 // before.
 [[gnu::noinline]] void Fiber::leave() {
@@ -238,20 +219,10 @@ void Fiber::call_outside(void (*function)(void*), void* argument) {
   Fiber* const self = t_fiber;
   if (self->outside_) return function(argument);
   struct Outside {
-    [[gnu::always_inline]] explicit Outside(Fiber& its_fiber)
-        : fiber(its_fiber), lock(its_fiber.keeps_ == 0 ? its_fiber.lock_ : nullptr) {
-      fiber.outside_ = true;
-      Sanitizer::as(fiber.entered_from_seen_);
-      if (lock != nullptr) lock->unlock();
-    }
-    [[gnu::always_inline]] ~Outside() {
-      if (lock != nullptr) lock->lock();
-      Sanitizer::as(fiber.seen_);
-      fiber.outside_ = false;
-    }
-    Fiber& fiber;
-    std::recursive_mutex* const lock;
-  } const outside(*self);
+    explicit Outside(bool& its_flag) : flag(its_flag) { flag = true; }
+    ~Outside() { flag = false; }
+    bool& flag;
+  } const outside(self->outside_);
 #ifdef SLIMPI_OWN_SWITCH
   slimpi_call_on_stack(self->entered_from_, function, argument);
 #else

@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <type_traits>
 
 #include "base/call_locals.h"
@@ -42,28 +41,11 @@ class Fiber {
   void prepare(void (*body)(void*), void* argument, Stack stack);
 
   // Runs the body until it leaves the fiber or ends; returns false if it has ended. Must not be
-  // called inside a fiber, nor by two threads at once. call_outside() releases `lock`, which the
-  // caller holds once, while its function runs; null: there is no lock.
-  bool enter(std::recursive_mutex* lock = nullptr);
+  // called inside a fiber, nor by two threads at once.
+  bool enter();
 
   // Returns whether the calling thread runs a fiber.
   static bool inside();
-  // Returns whether the calling thread runs a fiber and is below call_outside().
-  static bool outside();
-
-  // Inside a fiber, keeps call_outside() from releasing the lock of enter(), for its lifetime. For
-  // code that holds another lock, which threads with the lock of enter() may wait for. The fiber
-  // must not be left meanwhile.
-  class KeepLock {
-   public:
-    KeepLock();
-    ~KeepLock();
-    KeepLock(const KeepLock&) = delete;
-    KeepLock& operator=(const KeepLock&) = delete;
-
-   private:
-    Fiber* const fiber_;  // null outside fibers
-  };
 
   // Called by the body to return from enter(). The body continues after leave() at the next
   // enter(). Does nothing below call_outside().
@@ -93,8 +75,6 @@ class Fiber {
   void* argument_ = nullptr;
   bool ended_ = true;
   bool outside_ = false;  // inside call_outside()
-  std::recursive_mutex* lock_ = nullptr;
-  int keeps_ = 0;  // KeepLock objects
   Context own_{}, entered_from_{};
   // The two stacks as a sanitizer sees them. ThreadSanitizer treats a fiber as a thread with this
   // handle; AddressSanitizer keeps data about a stack while other code runs.

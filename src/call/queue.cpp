@@ -44,7 +44,6 @@ constexpr int kPollsAnEntry = 2;
 
 std::atomic<std::uint64_t> g_entries{0};    // how often the program's threads entered fibers
 thread_local bool t_helps = false;          // this thread is the helper thread
-thread_local bool t_enters = false;         // this thread is in run_fibers()
 thread_local HeldSum* t_running = nullptr;  // see running_sum()
 
 // How many queues are kept for later sums, with the stacks of their fibers.
@@ -59,12 +58,7 @@ struct Queue {
 };
 
 struct Queues {
-  // Held by the one thread that runs the fibers; locked before `mutex`.
-  std::mutex entering;
-  // Guards all below and what the fibers use, so a thread that runs a fiber holds it, but releases
-  // it while MPI runs (Fiber::enter()): MPI may then run code of the program, such as an MPI_Op of
-  // another request, and that code may wait for a thread that is in MPI_Iallreduce.
-  std::recursive_mutex mutex;
+  std::recursive_mutex mutex;  // held while a thread runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy, free;
   pthread_t helper{};
   bool has_helper = false;
@@ -101,8 +95,8 @@ void fail_sum(HeldSum& sum, Status status) {
   (void)caught([&] { sum.failure.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
-// Runs a sum in its fiber. An exception fails the sum, even one of the program's error handler,
-// which MPI may call for the functions that docs/PROTOCOLS.md lists.
+// Runs a sum in its fiber. No exception of the program is thrown here, because the fiber calls no
+// code of the program.
 void run_in_fiber(void* argument) {
   HeldSum& sum = *static_cast<HeldSum*>(argument);
   const FailureScope own_text;
@@ -139,7 +133,7 @@ bool step_first(Queue& queue) {
     if (status != Status::ok) fail_sum(sum, status);
     queue.begun = status == Status::ok;
   }
-  return queue.begun && queue.fiber.enter(&queues().mutex);
+  return queue.begun && queue.fiber.enter();
 }
 
 // Runs the sums of a queue until one of them has to wait. Returns false if all sums of the queue
@@ -215,26 +209,15 @@ void wait_until_idle(const comm::Communicator* communicator) {
 
 }  // namespace
 
-namespace {
-
-// Enters all fibers. Does nothing if this thread is already running a sum, whose fiber cannot be
-// entered again: a hook in this fiber may start a persistent sum, and fail_sum() may wait. If
-// another thread is in the fibers, waits for it if `waits`, and otherwise does nothing, because
-// that thread serves all sums.
-void run_fibers(bool waits) noexcept {
-  if (t_enters) return;
+// Does nothing if another thread is in the fibers, because that thread serves all sums. Also does
+// nothing if this thread is already running a sum, whose fiber cannot be entered again: a hook in
+// this fiber may start a persistent sum, and fail_sum() may wait.
+void enter_fibers() noexcept {
+  if (t_running != nullptr) return;
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
-  Queues& all = queues();
-  std::unique_lock entering(all.entering, std::defer_lock);
-  std::unique_lock lock(all.mutex, std::defer_lock);
-  if (waits) {
-    entering.lock();
-    lock.lock();
-  } else if (!entering.try_lock() || !lock.try_lock()) {
-    return;
-  }
-  t_enters = true;
-  auto& busy = all.busy;
+  const std::unique_lock lock(queues().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  auto& busy = queues().busy;
   comm::forget_fibers_due();
   for (int poll = 0; poll < kPollsAnEntry; ++poll)
     for (std::size_t i = 0; i < busy.size();) {
@@ -242,19 +225,12 @@ void run_fibers(bool waits) noexcept {
         ++i;
         continue;
       }
-      if (all.free.size() < kSpareQueues) all.free.push_back(std::move(busy[i]));
+      if (queues().free.size() < kSpareQueues) queues().free.push_back(std::move(busy[i]));
       busy.erase(busy.begin() + std::ptrdiff_t(i));
     }
-  t_enters = false;
 }
 
-}  // namespace
-
-void enter_fibers() noexcept {
-  run_fibers(false);
-}
-
-HoldFibers::HoldFibers() : locks_(!Fiber::inside() || Fiber::outside()) {
+HoldFibers::HoldFibers() : locks_(!Fiber::inside()) {
   if (locks_) queues().mutex.lock();
 }
 
@@ -279,20 +255,17 @@ bool add_sum(std::shared_ptr<HeldSum> sum) {
 }
 
 void begin_sum(HeldSum& sum) noexcept {
-  bool connects = false;
+  const HoldFibers held;
+  sum.accept();
   {
-    const HoldFibers held;
-    sum.accept();
-    connects = !sum.communicator.connected();
-    std::unique_lock asleep(queues().sleep);
+    const std::lock_guard asleep(queues().sleep);
     sum.set_in_flight(true);
-    asleep.unlock();
-    queues().wake.notify_one();
   }
-  // Enters the fiber so that the first messages leave. The first sum of a communicator also begins
-  // a collective of MPI on the program's communicator, and must not leave that to another thread,
-  // because the program may begin its own next collective there at once.
-  run_fibers(connects);
+  queues().wake.notify_one();
+  // The first messages leave now. The first sum of a communicator also begins a collective of MPI
+  // on the program's communicator here, and must not leave that to another thread, because the
+  // program may begin its own next collective at once.
+  enter_fibers();
 }
 
 void remove_sum(HeldSum& sum) noexcept {

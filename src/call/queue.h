@@ -37,8 +37,8 @@ void remove_sum(HeldSum& sum) noexcept;
 // there are none.
 void count_in_order(comm::Communicator& communicator);
 
-// Keeps the fibers from running, for its lifetime, so that this thread can read data that the
-// fibers of a communicator change. A fiber may be in a call of MPI meanwhile.
+// Keeps other threads from entering fibers, for its lifetime, so that this thread can read data
+// that the fibers of a communicator change.
 class HoldFibers {
  public:
   HoldFibers();
@@ -47,7 +47,7 @@ class HoldFibers {
   HoldFibers& operator=(const HoldFibers&) = delete;
 
  private:
-  const bool locks_;  // false in a fiber, except in a call of MPI: its thread holds the mutex
+  const bool locks_;  // false in a fiber, whose thread holds the mutex
 };
 
 // Ends the helper thread, which the next sum starts again. No sum may be in flight.

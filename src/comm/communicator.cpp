@@ -244,13 +244,13 @@ void Communicator::set_freed() {
   // Only channel 0 belongs to the program's communicator. The destructor of a persistent sum's
   // Communicator also comes here, while the program's communicator may live on.
   if (!connected() || exchange_.channel() != 0) return;
-  const InternalComm::Lock lock(*exchange_.internal());
+  const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->user = mpi::abi.comm_null;
 }
 
 Status Communicator::check_revoked() const {
   if (!connected()) return Status::ok;
-  const InternalComm::Lock lock(*exchange_.internal());
+  const std::lock_guard lock(exchange_.internal()->mutex);
   return exchange_.internal()->check_revoked();
 }
 
@@ -305,7 +305,7 @@ void Communicator::finish_refusals() {
 }
 
 void Communicator::end_calls() {
-  const InternalComm::Lock lock(*exchange_.internal());
+  const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(last_number_));
 }
 
@@ -314,7 +314,7 @@ void Communicator::begin_end(int* word, mpi::Request* request) {
   if (!connected() || failed()) return;
   end_calls();
   {
-    const InternalComm::Lock lock(*exchange_.internal());
+    const std::lock_guard lock(exchange_.internal()->mutex);
     exchange_.internal()->roll_call.finalize();
   }
   *word = 0;

@@ -49,7 +49,7 @@ InternalComm::~InternalComm() {
 }
 
 int InternalComm::free_channel(int least) {
-  const Lock lock(*this);
+  const std::lock_guard lock(mutex);
   for (int channel = least; channel < channels_; ++channel)
     if (used_channels.count(channel) == 0) return channel;
   return -1;
@@ -65,7 +65,7 @@ Exchange::~Exchange() {
 
 void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int number) {
   {
-    const InternalComm::Lock lock(*internal);
+    const std::lock_guard lock(internal->mutex);
     internal->used_channels.insert(channel);
   }
   trace_.set_comm(internal->comm, number);
@@ -78,7 +78,7 @@ void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int num
 void Exchange::close() {
   if (internal_ == nullptr) return;
   {
-    const InternalComm::Lock lock(*internal_);
+    const std::lock_guard lock(internal_->mutex);
     internal_->used_channels.erase(channel_);
   }
   if (sums_comm_ != mpi::abi.comm_null && !internal_->abandoned && !internal_->failed)

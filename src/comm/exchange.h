@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/fiber.h"
 #include "base/status.h"
 #include "comm/message_trace.h"
 #include "comm/node_layout.h"
@@ -67,24 +66,10 @@ class InternalComm {
     return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * other_rows_;
   }
 
-  // Guards the members below that change, because channels run in different threads, and the
-  // receives of messages that any channel may receive. A thread that holds it never leaves a fiber
-  // (base/fiber.h). MPI may run code of the program, such as an MPI_Op, in each call, and that code
-  // must not wait for a thread that waits for this lock. So MPI is asked for messages without it
-  // (Exchange::has_message()), and runs under it only if a rank has failed or asks for a roll call,
-  // or if ULFM looks for failed processes.
+  // Guards the members below that change, because channels run in different threads, and probes for
+  // messages that any channel may receive. A thread that holds it never leaves a fiber
+  // (base/fiber.h).
   std::recursive_mutex mutex;
-
-  // Holds the mutex. Threads with the lock of the fibers wait for the mutex, so a fiber that holds
-  // it keeps that lock, too.
-  class Lock {
-   public:
-    explicit Lock(InternalComm& of) : lock_(of.mutex) {}
-
-   private:
-    const Fiber::KeepLock keeps_;
-    const std::lock_guard<std::recursive_mutex> lock_;
-  };
 
   // With ULFM, check_revoked() fails if the program's communicator was revoked, and
   // check_processes() also fails if a rank was lost. In both cases ranks that have noticed it have
@@ -199,7 +184,7 @@ class Exchange final : public PointToPoint {
   // Returns whether a received report ends this call.
   bool failure_reported() const {
     if (internal_ == nullptr || internal_->reported == Status::ok) return false;
-    const InternalComm::Lock lock(*internal_);
+    const std::lock_guard lock(internal_->mutex);
     return internal_->reported_channel != std::uint32_t(channel_) ||
            internal_->reported_call <= call_;
   }
@@ -266,14 +251,13 @@ class Exchange final : public PointToPoint {
 
   RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
-    const bool arrived = has_message(Tag::roll_call);
-    const InternalComm::Lock lock(*internal_);
-    internal_->roll_call.serve(internal_->comm, arrived);
+    const std::lock_guard lock(internal_->mutex);
+    internal_->roll_call.serve(internal_->comm);
   }
   // Receives and drops the notes of the roll call that have arrived. Called before MPI ends.
   void drain_roll_call() {
     if (internal_ == nullptr) return;
-    const InternalComm::Lock lock(*internal_);
+    const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.drain(internal_->comm);
   }
 
@@ -299,7 +283,6 @@ class Exchange final : public PointToPoint {
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
   Status fail_for_sums(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status, std::string_view text);
-  bool has_message(Tag tag);
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
   void cancel_receives(Status status, std::span<mpi::Request> requests);

@@ -48,7 +48,7 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 void Exchange::send_failure(Status status, std::string_view text) {
   if (internal_ == nullptr) return;
-  const InternalComm::Lock lock(*internal_);
+  const std::lock_guard lock(internal_->mutex);
   if (internal_->failure == nullptr) return;
   // A rank reports only once, because the sends below may read the report until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
@@ -65,18 +65,9 @@ void Exchange::send_failure(Status status, std::string_view text) {
   }
 }
 
-// Returns whether a message with this tag, which any channel may receive, has arrived. Called
-// without InternalComm::mutex, because MPI may run code of the program.
-bool Exchange::has_message(Tag tag) {
-  int found = 0;
-  mpi::MessageStatus status;
-  api_.Iprobe(mpi::abi.any_source, int(tag), comm(), &found, &status);
-  return found != 0;
-}
-
 // Receives the failure report of one rank. Returns whether there was one.
 bool Exchange::receive_failure(int from) {
-  const InternalComm::Lock lock(*internal_);
+  const std::lock_guard lock(internal_->mutex);
   int found = 0;
   mpi::MessageStatus status;
   api_.Iprobe(from, int(Tag::failure), comm(), &found, &status);
@@ -115,10 +106,9 @@ Status InternalComm::check_processes() {
 }
 
 Status Exchange::check() {
-  const bool arrived = has_message(Tag::failure);
-  const InternalComm::Lock lock(*internal_);
+  const std::lock_guard lock(internal_->mutex);
   if (!failure_reported()) {
-    if (arrived) (void)receive_failure();
+    (void)receive_failure();
     if (internal_->reported != Status::ok && Clock::now() - internal_->reported_at > kLongestDelay)
       internal_->reported_call = std::min(internal_->reported_call, call_);
   }
@@ -201,7 +191,7 @@ void Exchange::release(Status status, std::span<mpi::Request> requests) {
   const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
   const auto peer_failed = [&](const mpi::Request& request) {
-    const InternalComm::Lock lock(*internal_);
+    const std::lock_guard lock(internal_->mutex);
     return internal_->failed_ranks[std::size_t(peer_of(request))];
   };
   for (mpi::Request& request : requests) {
@@ -230,11 +220,9 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
 
 void Exchange::report_failure(Status status) {
   if (internal_ == nullptr) return;
-  bool sent = false;
-  {
-    const InternalComm::Lock lock(*internal_);
-    sent = internal_->failure == nullptr;
-  }
+  std::unique_lock lock(internal_->mutex);
+  const bool sent = internal_->failure == nullptr;
+  lock.unlock();
   if (!sent) (void)settle(status, {});
 }
 

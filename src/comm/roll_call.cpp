@@ -85,10 +85,10 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
   return true;
 }
 
-void RollCall::serve(mpi::Comm comm, bool arrived) {
+void RollCall::serve(mpi::Comm comm) {
   Note note{};
   // A rank that waits long answers even if it has asked nothing.
-  for (int from = 0; arrived && receive(comm, &note, &from);) {
+  for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0)
       send(comm, from, {1, note.question, own_place(note.place.communicator)});
     else if (note.question == question_ && std::size_t(from) < answers_.size())

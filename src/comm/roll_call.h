@@ -59,8 +59,8 @@ class RollCall {
   bool ask(mpi::Comm comm, int peer);
 
   // Answers the questions of others and receives answers. Every rank that waits long calls this
-  // repeatedly. `arrived` is false if the caller has found that no note has arrived.
-  void serve(mpi::Comm comm, bool arrived = true);
+  // repeatedly.
+  void serve(mpi::Comm comm);
 
   // Returns, by rank, the places of this rank and of the ranks that have answered since the last
   // ask().

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include <atomic>
-#include <optional>
+#include <mutex>
 
 #include "base/fiber.h"
 #include "base/process_manager.h"
@@ -230,11 +230,11 @@ void Waiter::report(seconds waited) {
 // job.
 Status Waiter::check_long(Clock::time_point now) {
   publish();
-  std::optional<InternalComm::Lock> lock;
+  std::unique_lock<std::recursive_mutex> lock;
   if (asks_ != nullptr) {
     timeout_ = asks_->timeout();
+    lock = std::unique_lock(asks_->internal()->mutex);
     asks_->serve_roll_call();
-    lock.emplace(*asks_->internal());
   }
   // Compare at every check, because answers arrive at any time.
   const ActiveCall* const call = ActiveCall::current();

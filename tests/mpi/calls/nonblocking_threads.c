@@ -7,7 +7,6 @@
 #include "tests/mpi/calls/nonblocking.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -158,69 +157,6 @@ static void large_operation(MPI_Comm comm) {
   MPI_Op_free(&op);
 }
 
-static pthread_mutex_t g_lock;
-static atomic_int g_locked, g_adding;
-
-static void add_with_lock(void* in, void* sum, int* count, MPI_Datatype* type) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += 10;
-  g_adding = 1;
-  must(pthread_mutex_timedlock(&g_lock, &until) == 0, "a thread that begins a sum gives its lock");
-  for (int i = 0; i < *count && *type == MPI_INT; ++i) ((int*)sum)[i] += ((int*)in)[i];
-  pthread_mutex_unlock(&g_lock);
-}
-
-static void* begin_with_lock(void* comm) {
-  MPI_Request r;
-  pthread_mutex_lock(&g_lock);
-  g_locked = 1;
-  while (!g_adding) usleep(100);
-  MPI_Iallreduce(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, *(MPI_Comm*)comm, &r);
-  pthread_mutex_unlock(&g_lock);
-  MPI_Wait(&r, MPI_STATUS_IGNORE);
-  return NULL;
-}
-
-// MPI runs an operation of the program in the fiber of a sum that waits for the last rank. The
-// operation waits for a lock that another thread holds while it begins a sum. The lock is recursive
-// because MPI may also run the operation in that thread.
-static void locked_operation(MPI_Comm comm) {
-  int one[1000] = {1}, sum[1000];
-  const int late = g_rank == g_size - 1;
-  MPI_Comm comms[2];
-  MPI_Request r[2];
-  MPI_Op op;
-  pthread_t thread;
-  pthread_mutexattr_t recursive;
-  pthread_mutexattr_init(&recursive);
-  pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&g_lock, &recursive);
-  MPI_Op_create(add_with_lock, 1, &op);
-  for (int i = 0; i < 2; ++i) {
-    MPI_Comm_dup(comm, &comms[i]);
-    MPI_Allreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comms[i]);
-    clear(i);
-  }
-  pthread_create(&thread, NULL, &begin_with_lock, &comms[0]);
-  while (!g_locked) usleep(100);
-  if (!late) MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comms[1], &r[0]);
-  usleep((useconds_t)g_rank * 10000);
-  MPI_Iallreduce(one, sum, 1000, MPI_INT, op, comm, &r[1]);
-  for (int i = 0; i < 200 && !g_adding; ++i) usleep(1000);
-  MPI_Wait(&r[1], MPI_STATUS_IGNORE);
-  must(sum[0] == g_size, "an operation that waits for a lock");
-  if (late) MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comms[1], &r[0]);
-  g_adding = 1;
-  MPI_Wait(&r[0], MPI_STATUS_IGNORE);
-  pthread_join(thread, NULL);
-  for (int i = 0; i < 2; ++i) {
-    same_of(i, "a sum beside an operation that waits for a lock");
-    MPI_Comm_free(&comms[i]);
-  }
-  MPI_Op_free(&op);
-}
-
 static volatile sig_atomic_t g_handled;
 
 static void handle(int number) {
@@ -327,7 +263,6 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&g_threads[i].comm);
   make_and_free();
   large_operation(MPI_COMM_WORLD);
-  locked_operation(MPI_COMM_WORLD);
   blocked_signal(MPI_COMM_WORLD);
   large_handler(MPI_COMM_WORLD);
   tracked_pages(MPI_COMM_WORLD);
