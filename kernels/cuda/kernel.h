@@ -6,10 +6,11 @@
 #include "kernels/cuda/arguments.h"
 
 #if defined(__CUDACC__)
-#define SLIMPI_DEVICE static __device__ __forceinline__
-#define SLIMPI_DEVICE_MEMBER __device__ __forceinline__
+// Defines a device function. None is static: nvcc would put the path of the file into its name, and
+// builds in different directories would have different bytes.
+#define SLIMPI_DEVICE __device__ __forceinline__
 // Defines a function that is not inlined, so that rare code takes no registers from common code.
-#define SLIMPI_DEVICE_RARE static __device__ __noinline__
+#define SLIMPI_DEVICE_RARE inline __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
 #define SLIMPI_ROLLED _Pragma("unroll 1")
 // Defines kernel slimpi_<name>, which calls body(arguments). The compiler limits the registers so

@@ -13,7 +13,7 @@ template <typename Team>
 struct Levels {
   std::uint32_t word[Team::values], shift, mask;
 
-  SLIMPI_DEVICE_MEMBER std::uint16_t at(int j) const {
+  SLIMPI_DEVICE std::uint16_t at(int j) const {
     return (std::uint16_t)(word[j] >> shift & mask);
   }
 };

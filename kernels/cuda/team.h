@@ -11,17 +11,17 @@ namespace slimpi::kernels::cuda {
 struct WarpTeam {
   static constexpr int threads = kWarpThreads, values = kWarpValues, warps = 1;
   static constexpr int teams = kWarpsOfBlock;  // teams in a block
-  SLIMPI_DEVICE int index() { return (int)threadIdx.x / kWarpThreads; }
-  SLIMPI_DEVICE int thread() { return (int)threadIdx.x % kWarpThreads; }
-  SLIMPI_DEVICE void sync() { __syncwarp(); }
+  static SLIMPI_DEVICE int index() { return (int)threadIdx.x / kWarpThreads; }
+  static SLIMPI_DEVICE int thread() { return (int)threadIdx.x % kWarpThreads; }
+  static SLIMPI_DEVICE void sync() { __syncwarp(); }
 };
 
 struct BlockTeam {
   static constexpr int threads = kThreads, values = kBlockValues, warps = kWarpsOfBlock;
   static constexpr int teams = 1;
-  SLIMPI_DEVICE int index() { return 0; }
-  SLIMPI_DEVICE int thread() { return (int)threadIdx.x; }
-  SLIMPI_DEVICE void sync() { __syncthreads(); }
+  static SLIMPI_DEVICE int index() { return 0; }
+  static SLIMPI_DEVICE int thread() { return (int)threadIdx.x; }
+  static SLIMPI_DEVICE void sync() { __syncthreads(); }
 };
 
 template <typename Team>

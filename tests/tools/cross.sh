@@ -96,6 +96,7 @@ shows "slimpi-run" timeout "$seconds" mpiexec.mpich -n 2 env UCX_TLS=posix,self 
   "$arm/tools/slimpi-run" --bits 4 --ranks-per-node 1 \
   qemu-aarch64 "$arm/tests/mpi/values/golden" any
 holds "slimpi-run preloads the library" test "$(report report.json calls compressed)" -gt 0
+expect "$(grep -c "$arm" "$arm/tools/slimpi-lab")" 0 "slimpi-lab names no file of this machine"
 
 # The wheel, in an environment of aarch64's Python. pip itself is any machine's.
 yielding=

@@ -43,9 +43,8 @@ std::uint32_t shuffle_warp(std::uint32_t value, unsigned (*source)(unsigned lane
 
 }  // namespace slimpi::test
 
-#define SLIMPI_DEVICE [[maybe_unused]] static inline
-#define SLIMPI_DEVICE_MEMBER
-#define SLIMPI_DEVICE_RARE [[maybe_unused]] static inline
+#define SLIMPI_DEVICE inline
+#define SLIMPI_DEVICE_RARE inline
 #define SLIMPI_UNROLL
 #define SLIMPI_ROLLED
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)           \
