@@ -4,6 +4,10 @@
 // FMT_HEADER_ONLY.
 #include <fmt/format-inl.h>
 
-// <fmt/format.h> only declares these two templates as extern, so they are instantiated here.
+// <fmt/format.h> declares these templates as extern, so they are instantiated here. In fmt 11.1,
+// vformat_to() is no template.
 template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl<char>(locale_ref);
 template char fmt::detail::decimal_point_impl<char>(locale_ref);
+#if FMT_VERSION < 110000
+template void fmt::detail::vformat_to<char>(buffer<char>&, string_view, format_args, locale_ref);
+#endif
