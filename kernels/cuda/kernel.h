@@ -6,8 +6,8 @@
 #include "kernels/cuda/arguments.h"
 
 #if defined(__CUDACC__)
-// Defines a device function. None is static: nvcc would put the path of the file into its name, and
-// builds in different directories would have different bytes.
+// Defines a device function, which must have external linkage: nvcc puts the path of the file into
+// other names, and then builds in different directories have different bytes.
 #define SLIMPI_DEVICE __device__ __forceinline__
 // Defines a function that is not inlined, so that rare code takes no registers from common code.
 #define SLIMPI_DEVICE_RARE inline __device__ __noinline__

@@ -99,8 +99,8 @@ echo '* * other.weights fp16 *' >weights
 torch 2 --rules weights "$PYTHON" rows.py slimpi
 grep -q 'SLIMPI_RULES: \* \* other.weights fp16 \*: fp16 cannot gather weights' err.txt ||
   fail "a row for weights with another algorithm is accepted"
-# A long gather goes in parts, or at once, on all ranks, also where one rank alone has padding or
-# gaps between the results.
+# All ranks gather many weights in the same parts, even if only one rank has padding or gaps between
+# its results.
 cat >uneven.py <<'PROGRAM'
 import sys
 import torch, torch.distributed as dist

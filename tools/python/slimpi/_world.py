@@ -28,7 +28,7 @@ _lock = threading.Lock()
 
 
 def alive(objects):
-    """Returns the objects of a WeakValueDictionary, to which another thread may add some."""
+    """Returns the objects of a WeakValueDictionary while other threads may add some to it."""
     found = [reference() for reference in objects.valuerefs()]
     return [one for one in found if one is not None]
 

@@ -46,7 +46,7 @@ def _text(value):
 
 
 def _watch_join(module):
-    """Notes the sum by which each forward pass within join() counts the ranks that have inputs."""
+    """Keeps the Work that each forward pass within join() starts to count the ranks with inputs."""
     @_late.replace(module.Join, "notify_join_context")
     def notify(function, model):
         work = function(model)
